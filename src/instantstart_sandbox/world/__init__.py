@@ -1,0 +1,1 @@
+"""What every emulated service shares: the virtual clock, the seams between AWS and Kubernetes, saved state."""

@@ -1,0 +1,103 @@
+"""The two seams of the sandbox: what Kubernetes asks of AWS, and what AWS tells Kubernetes.
+
+The AWS side runs in WSGI threads under one lock; the Kubernetes side runs in one asyncio loop in its own thread.
+Every method here may be called from any thread and must not block for long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a cluster's API server listens: ``url`` is ``https://127.0.0.1:<port>``, ``ca_pem`` its CA (PEM text)."""
+
+    url: str
+    ca_pem: str
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A verified caller of an EKS cluster, as the EKS authenticator maps it from STS and the access entries."""
+
+    arn: str
+    username: str
+    groups: tuple[str, ...]
+    #: (access policy name without the arn prefix, namespaces; empty = cluster scope)
+    policies: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One HyperPod instance that has joined, or is to leave, a Kubernetes cluster."""
+
+    instance_id: str
+    cluster_name: str
+    group: str
+    instance_type: str
+    status: str
+    zone: str
+    zone_id: str
+    private_ip: str
+    capacity_type: str
+    joined: bool
+    health: str = "Schedulable"
+    deep_health: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Addon:
+    """An EKS add-on as Kubernetes sees it: ``status`` as in DescribeAddon, ``configuration`` parsed."""
+
+    name: str
+    version: str
+    status: str
+    configuration: dict[str, Any] = field(default_factory=dict)
+
+
+class KubernetesWorld(Protocol):
+    """What the AWS side calls. ``cluster`` is always the EKS cluster's ARN."""
+
+    def create_cluster(self, cluster: str, name: str, region: str, version: str) -> Endpoint:
+        """Start an API server; idempotent by ARN (a restart gives the same port and CA)."""
+
+    def delete_cluster(self, cluster: str) -> None:
+        """Stop the API server and forget its objects; pods' processes are killed."""
+
+    def workload_ready(self, cluster: str, namespace: str, kind: str, name: str) -> bool:
+        """Whether a Deployment or DaemonSet has all its wanted replicas ready (a DaemonSet with no node counts as ready)."""
+
+    def schedulable_nodes(self, cluster: str) -> int:
+        """How many nodes are Ready and schedulable (add-ons that need a node are DEGRADED while this is 0)."""
+
+    def nudge(self, cluster: str) -> None:
+        """Say that instances, add-ons or access entries changed; Kubernetes reads them anew through AwsWorld."""
+
+
+class AwsWorld(Protocol):
+    """What the Kubernetes side calls. ``cluster`` is always the EKS cluster's ARN."""
+
+    def authenticate(self, cluster: str, token: str) -> Identity | None:
+        """Verify a ``k8s-aws-v1.`` token: signature, cluster header, 15 minutes, access entry. None: 401."""
+
+    def instances(self, cluster: str) -> list[Instance]:
+        """The instances of every HyperPod cluster that this EKS cluster orchestrates."""
+
+    def addons(self, cluster: str) -> list[Addon]:
+        """The add-ons of the cluster, with their status."""
+
+    def request_node_action(self, cluster: str, instance_id: str, action: str) -> None:
+        """``reboot`` or ``replace``, asked by the label node-health-status=UnschedulablePending..."""
+
+    def create_load_balancer(self, cluster: str, service: str, scheme: str) -> str:
+        """Make an NLB with its ENIs and security group in the cluster's VPC for a Service; answers its DNS name."""
+
+    def delete_load_balancer(self, cluster: str, service: str) -> None:
+        """Remove what create_load_balancer made for ``namespace/name``."""
+
+    def bucket_exists(self, bucket: str) -> bool:
+        """Whether the emulated S3 has the bucket (the S3 CSI driver mounts only what exists)."""
