@@ -1,0 +1,81 @@
+"""What a route may ask of its request: the room, the caller, the role it takes. Routes import this, never a face."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from fastapi import Depends, Header, Query, Request
+
+from instantstart.base import problems
+
+if TYPE_CHECKING:
+    from instantstart.capabilities.room import Room
+
+
+class Role(StrEnum):
+    """What an identity may do, in rising order."""
+
+    viewer = "viewer"
+    operator = "operator"
+    admin = "admin"
+
+
+_RANK = {Role.viewer: 0, Role.operator: 1, Role.admin: 2}
+
+
+class Kind(StrEnum):
+    """Who is behind a token: a person, or an agent (which never reaches the admin floor)."""
+
+    person = "person"
+    agent = "agent"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A verified identity and the face it came through (``api``, ``console``, ``cli`` or ``mcp``)."""
+
+    id: str
+    name: str
+    role: Role
+    kind: Kind
+    face: str
+
+
+def get_room(request: Request) -> Room:
+    """The one Room, put on the app by the composition root."""
+    return cast("Room", request.app.state.room)
+
+
+def get_caller(request: Request) -> Caller:
+    """The identity that the authentication middleware verified. Raises Unauthenticated when there is none."""
+    caller = getattr(request.state, "caller", None)
+    if caller is None:
+        raise problems.Unauthenticated("identity.missing", "Sign in, or send a token: Authorization: Bearer ist_...")
+    return cast("Caller", caller)
+
+
+def require(role: Role) -> Callable[..., Caller]:
+    """A dependency that lets a caller of at least ``role`` through. Raises Denied otherwise."""
+
+    def check(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
+        if _RANK[caller.role] < _RANK[role]:
+            raise problems.Denied(
+                "identity.role_too_low",
+                f"This takes the role {role}; {caller.name} has {caller.role}.",
+                hint="Ask an administrator for a token with that role.",
+            )
+        return caller
+
+    check.required_role = role  # type: ignore[attr-defined]
+    return check
+
+
+RoomDep = Annotated[Any, Depends(get_room)]
+Viewer = Annotated[Caller, Depends(require(Role.viewer))]
+Operator = Annotated[Caller, Depends(require(Role.operator))]
+Admin = Annotated[Caller, Depends(require(Role.admin))]
+DryRun = Annotated[bool, Query(description="Answer a plan of what would change, and change nothing.")]
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", max_length=128, description="Repeat with the same key: the same answer, nothing done twice.")]
