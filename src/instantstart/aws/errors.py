@@ -1,0 +1,128 @@
+"""Translate what AWS says into Problems. The one place that knows AWS error codes; the original stays chained.
+
+Codes as botocore reports them in ``error.response["Error"]["Code"]``. Three SageMaker codes have no "Exception"
+suffix, IAM's query protocol drops it, EKS keeps it, hence the folding in :func:`_fold`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from botocore import exceptions
+
+from instantstart.base import problems
+
+_THROTTLE = frozenset(
+    {"Throttling", "ThrottledException", "TooManyRequests", "RequestLimitExceeded", "RequestThrottled", "SlowDown", "PriorRequestNotComplete", "BandwidthLimitExceeded"}
+)
+_SERVER = frozenset({"InternalFailure", "InternalError", "InternalServerError", "InternalServer", "ServiceUnavailable", "Unavailable", "Server", "RequestTimeout"})
+_DENIED = frozenset({"AccessDenied", "UnauthorizedOperation", "Forbidden", "AuthFailure", "NotAuthorized"})
+_CREDENTIALS = frozenset(
+    {"ExpiredToken", "UnrecognizedClient", "InvalidClientTokenId", "SignatureDoesNotMatch", "RequestExpired", "InvalidAccessKeyId", "IncompleteSignature", "InvalidSignature"}
+)
+_NOT_FOUND = frozenset({"ResourceNotFound", "NoSuchEntity", "NoSuchBucket", "NoSuchKey", "NotFound", "404", "NoSuchTagSet", "NoSuchBucketPolicy", "NoSuchResource"})
+_EXISTS = frozenset({"ResourceInUse", "EntityAlreadyExists", "AlreadyExists", "BucketAlreadyExists", "BucketAlreadyOwnedByYou", "ResourceAlreadyExists"})
+_QUOTA = frozenset({"ResourceLimitExceeded", "LimitExceeded", "ServiceQuotaExceeded", "VpcLimitExceeded", "AddressLimitExceeded", "SubnetLimitExceeded", "NatGatewayLimitExceeded"})
+_CONFLICT = frozenset({"Conflict", "DeleteConflict", "DependencyViolation", "InvalidRequest", "ConcurrentModification", "OperationAborted", "BucketNotEmpty"})
+#: sentences that mean "a role was made a moment ago and is not visible yet"; only these are retried (case 13)
+_PROPAGATION = re.compile(
+    r"(?i)(cannot (be )?assume|could not (be )?assume|not authorized to perform: sts:AssumeRole|unable to assume|role .* is not (yet )?visible"
+    r"|error in role params|invalid principal in policy|role .*(is invalid or cannot be assumed|cannot be assumed))"
+)
+_CAPACITY = re.compile(r"(?i)(insufficient|not have sufficient|sufficient) .*capacity|InsufficientInstanceCapacity|ReservationCapacityExceeded")
+_ACTION = re.compile(r"not authorized to perform:? ([\w-]+:\w+)(?: on resource:? (\S+))?")
+_DENY_TYPE = re.compile(r"(?i)explicit deny in an? ([\w ]+? policy)|no ([\w-]+ policy) allows")
+
+
+def translate(error: Exception, service: str, operation: str) -> problems.Problem:
+    """The Problem that a botocore error means."""
+    if isinstance(error, exceptions.ClientError):
+        return _client_error(error, service, operation)
+    evidence = {"service": service, "operation": operation, "error": type(error).__name__}
+    if isinstance(error, (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.NoRegionError)):
+        return problems.Denied("aws.no_credentials", f"No usable AWS credentials: {error}", hint="Give the process a role or a profile and a region.", evidence=evidence)
+    if isinstance(error, exceptions.ParamValidationError):
+        return problems.Broken("aws.request_invalid", f"InstantStart built a wrong {service}:{operation} request: {error}", evidence=evidence)
+    if isinstance(error, exceptions.EndpointConnectionError) and service:
+        return problems.Unreachable(
+            "aws.endpoint_unreachable",
+            f"The endpoint of {service} does not answer: {error}",
+            hint="Check network egress, and that this region offers the service.",
+            evidence=evidence,
+        )
+    return problems.Unreachable("aws.no_answer", f"No answer from {service}:{operation}: {error}", evidence=evidence)
+
+
+def _fold(code: str) -> str:
+    return code.removesuffix("Exception").removesuffix("Fault").removesuffix("Error") if code != "InternalError" else code
+
+
+def _client_error(error: exceptions.ClientError, service: str, operation: str) -> problems.Problem:
+    told: dict[str, Any] = error.response.get("Error", {})
+    code, message = str(told.get("Code", "")), str(told.get("Message", "")) or str(error)
+    meta = error.response.get("ResponseMetadata", {})
+    evidence = {"service": service, "operation": operation, "aws_code": code, "request_id": meta.get("RequestId", ""), "message": message}
+    folded = _fold(code)
+    if folded in _THROTTLE:
+        return problems.Busy("aws.throttled", f"{service}:{operation} is throttled; AWS limits requests for the whole account.", evidence=evidence)
+    if folded in _SERVER or int(meta.get("HTTPStatusCode") or 0) >= 500:
+        return problems.Busy("aws.unavailable", f"{service}:{operation} answered an internal error: {message}", evidence=evidence)
+    if _PROPAGATION.search(message) and (folded not in _DENIED or "sts:AssumeRole" in message):
+        return problems.Busy("aws.role_not_visible_yet", f"A new role is not visible to {service} yet: {message}", evidence=evidence)
+    for codes, make in _BY_CODE:
+        if folded in codes:
+            return make(message, evidence)
+    if folded.endswith(".NotFound") or folded.endswith("NotFound"):
+        return _not_found(message, evidence)
+    if folded.endswith(("Duplicate", "AlreadyExists", "AlreadyAssociated", ".InUse")):
+        return _exists(message, evidence)
+    if _CAPACITY.search(message) or _CAPACITY.search(code):
+        return problems.NoCapacity("aws.no_capacity", message, evidence=evidence)
+    if folded == "Validation" and "does not exist" in message and service == "cloudformation":
+        return _not_found(message, evidence)
+    return problems.Invalid("aws.refused", f"{service}:{operation} was refused: {message}", evidence=evidence)
+
+
+def _denied(message: str, evidence: dict[str, Any]) -> problems.Problem:
+    action = _ACTION.search(message)
+    deny = _DENY_TYPE.search(message)
+    name = action[1] if action else f"{evidence['service']}:{evidence['operation']}"
+    evidence |= {"action": name, "resource": action[2] if action else None, "deny": (deny[1] or deny[2]) if deny else None}
+    why = f" ({evidence['deny']})" if evidence["deny"] else ""
+    return problems.Denied("aws.denied", f"This identity may not {name}{why}: {message}", hint=f"Allow {name} for it, or ask whoever owns the policy.", evidence=evidence)
+
+
+def _credentials(message: str, evidence: dict[str, Any]) -> problems.Problem:
+    return problems.Denied("aws.credentials_rejected", f"AWS rejected the credentials: {message}", hint="Renew them; check the clock of this machine.", evidence=evidence)
+
+
+def _not_found(message: str, evidence: dict[str, Any]) -> problems.Problem:
+    return problems.NotFound("aws.not_found", message, evidence=evidence)
+
+
+def _exists(message: str, evidence: dict[str, Any]) -> problems.Problem:
+    return problems.Conflict("aws.already_exists", message, evidence=evidence)
+
+
+def _quota(message: str, evidence: dict[str, Any]) -> problems.Problem:
+    return problems.OutOfQuota("aws.out_of_quota", message, hint="Request an increase in Service Quotas, or free what is not needed.", evidence=evidence)
+
+
+def _conflict(message: str, evidence: dict[str, Any]) -> problems.Problem:
+    return problems.Conflict("aws.conflict", message, evidence=evidence)
+
+
+_BY_CODE = (
+    (_DENIED, _denied),
+    (_CREDENTIALS, _credentials),
+    (_NOT_FOUND, _not_found),
+    (_EXISTS, _exists),
+    (_QUOTA, _quota),
+    (_CONFLICT, _conflict),
+)
+
+
+def aws_code(problem: problems.Problem) -> str:
+    """The AWS code a translated Problem came from, or an empty string."""
+    return str(problem.evidence.get("aws_code", ""))

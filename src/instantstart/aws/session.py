@@ -1,0 +1,130 @@
+"""Sessions and clients: the ambient credentials, one client for each service and region, reads apart from writes.
+
+Reads are retried by botocore. Writes are sent once: botocore would repeat a CreateSubnet whose answer was lost, and
+make two. A stage that is not sure looks again instead.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore import exceptions
+from botocore.config import Config
+
+from instantstart.aws import errors
+from instantstart.base import problems
+
+_READ = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=5, read_timeout=30, user_agent_extra="instantstart", max_pool_connections=32)
+_WRITE = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=5, read_timeout=60, user_agent_extra="instantstart", max_pool_connections=32)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who the program is on AWS. ``principal_arn`` is what an EKS access entry names: the role, not its session."""
+
+    account: str
+    arn: str
+    principal_arn: str
+
+
+class Aws:
+    """AWS in one region. Thread-safe; clients are made on first use and kept."""
+
+    def __init__(self, session: boto3.Session, region: str) -> None:
+        self.region = region
+        self._session = session
+        self._clients: dict[tuple[str, bool], Any] = {}
+        self._lock = threading.Lock()
+        self._identity: Identity | None = None
+
+    @property
+    def partition(self) -> str:
+        """``aws``, ``aws-cn``, ``aws-us-gov`` ...: by the region, from the SDK's endpoint data."""
+        try:
+            return str(self._session.get_partition_for_region(self.region))
+        except exceptions.UnknownRegionError as error:
+            raise problems.Invalid("region.unknown", f"There is no AWS region {self.region!r}.", evidence={"region": self.region}) from error
+
+    @property
+    def dns_suffix(self) -> str:
+        """The suffix of the partition's host names and service principals' hosts."""
+        resolver = self._session._session.get_component("endpoint_resolver")
+        return str(resolver.get_partition_dns_suffix(self.partition))
+
+    def client(self, service: str, write: bool = False) -> Any:
+        """The boto3 client of a service; ``write`` picks the one that never repeats a request by itself."""
+        key = (service, write)
+        with self._lock:
+            if key not in self._clients:
+                self._clients[key] = self._session.client(service, region_name=self.region, config=_WRITE if write else _READ)
+            return self._clients[key]
+
+    def read(self, service: str, operation: str, **params: Any) -> dict[str, Any]:
+        """One reading call, retried on throttling and lost answers. ``operation`` in snake case. Raises a Problem."""
+        return self._call(service, operation, False, params)
+
+    def write(self, service: str, operation: str, **params: Any) -> dict[str, Any]:
+        """One changing call, sent exactly once. Raises a Problem; Busy and Unreachable mean "look before you repeat"."""
+        return self._call(service, operation, True, params)
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        """Every item under ``key`` of every page. Raises a Problem."""
+        return list(self.each(service, operation, key, **params))
+
+    def each(self, service: str, operation: str, key: str, **params: Any) -> Iterator[Any]:
+        """The items under ``key``, page by page. Raises a Problem."""
+        try:
+            for page in self.client(service).get_paginator(operation).paginate(**params):
+                yield from page.get(key, ())
+        except (exceptions.ClientError, exceptions.BotoCoreError) as error:
+            raise errors.translate(error, service, operation) from error
+
+    def identity(self) -> Identity:
+        """Who we are (STS GetCallerIdentity), asked once for each process and region."""
+        if self._identity is None:
+            told = self.read("sts", "get_caller_identity")
+            self._identity = Identity(told["Account"], told["Arn"], principal_of(told["Arn"]))
+        return self._identity
+
+    def arn(self, service: str, resource: str, regional: bool = True) -> str:
+        """An ARN of this account: ``arn("iam", "role/x", regional=False)``."""
+        return f"arn:{self.partition}:{service}:{self.region if regional else ''}:{self.identity().account}:{resource}"
+
+    def _call(self, service: str, operation: str, write: bool, params: dict[str, Any]) -> dict[str, Any]:
+        try:
+            client = self.client(service, write)
+            return dict(getattr(client, operation)(**params))
+        except (exceptions.ClientError, exceptions.BotoCoreError) as error:
+            raise errors.translate(error, service, operation) from error
+
+
+class AwsGateway:
+    """Every region of the ambient account."""
+
+    def __init__(self, default_region: str | None = None) -> None:
+        self._session = boto3.Session()
+        self.default_region = default_region or self._session.region_name or ""
+        self._regions: dict[str, Aws] = {}
+        self._lock = threading.Lock()
+
+    def region(self, name: str | None = None) -> Aws:
+        """AWS in ``name``, or in the default region. Raises Invalid when neither is known."""
+        name = name or self.default_region
+        if not name:
+            raise problems.Invalid("region.missing", "No region was given and none is configured.", hint="Set AWS_REGION or INSTANTSTART_REGION.")
+        with self._lock:
+            if name not in self._regions:
+                self._regions[name] = Aws(self._session, name)
+            return self._regions[name]
+
+
+def principal_of(arn: str) -> str:
+    """The IAM principal behind a caller's ARN: an assumed-role session becomes its role (path-less, as STS shows it)."""
+    head, _, resource = arn.rpartition(":")
+    if not resource.startswith("assumed-role/"):
+        return arn
+    return f"{head.replace(':sts:', ':iam:')}:role/{resource.split('/')[1]}"
