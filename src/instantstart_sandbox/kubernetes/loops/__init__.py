@@ -1,0 +1,1 @@
+"""Controllers: idempotent reconcile loops that are ordinary clients of the cluster's store."""
