@@ -1,0 +1,280 @@
+"""The gateway: one WSGI application that is the AWS endpoint of the sandbox."""
+
+from __future__ import annotations
+
+import hashlib
+import http
+import json
+import time
+import traceback
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from instantstart_sandbox.gateway import validate, wire
+from instantstart_sandbox.gateway.errors import AwsError, ReplyLost
+from instantstart_sandbox.gateway.iam import Iam
+from instantstart_sandbox.gateway.inprocess import INTERNAL
+from instantstart_sandbox.gateway.registry import Context, Proceed
+from instantstart_sandbox.world.faults import Fault
+from instantstart_sandbox.world.journal import Entry
+
+if TYPE_CHECKING:
+    from instantstart_sandbox.world.state import World
+
+_READS = ("Describe", "List", "Get", "Head", "Search", "Batch" + "Get", "Lookup", "Simulate", "Validate", "Estimate", "Filter")
+_FORBIDDEN_PATHS = ("/moto-api", "/latest/meta-data", "/latest/api")
+StartResponse = Callable[..., Any]
+
+
+@dataclass
+class _Visit:
+    """One request on its way through: what is known of it so far."""
+
+    environ: wire.Environ
+    body: bytes
+    seq: int
+    started: float = field(default_factory=time.perf_counter)
+    scope: wire.Scope | None = None
+    call: wire.Call | None = None
+    context: Context | None = None
+    fault: Fault | None = None
+    resource: str = "*"
+    request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def internal(self) -> bool:
+        """Whether the sandbox asks itself."""
+        return INTERNAL in self.environ
+
+
+class Gateway:
+    """Answers requests: match, validate, faults, then under one lock: IAM, the owned handler or moto; journal."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        wire.follow(world.clock)
+        self.moto = wire.Moto()
+        self.iam = Iam(world)
+        #: what is run after a call that may have changed something (the snapshot)
+        self.after_change: Callable[[], None] = lambda: None
+        self.admin: Callable[[wire.Environ, StartResponse], Iterable[bytes]] | None = None
+
+    partition_of = staticmethod(wire.partition_of)
+
+    def reset(self) -> None:
+        """Forget moto's state."""
+        wire.reset_backends()
+        self.iam.seed()
+
+    def __call__(self, environ: wire.Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """WSGI. ReplyLost passes through to the server, which closes the socket."""
+        if environ.get("PATH_INFO", "").startswith("/_sandbox/") and self.admin is not None:
+            return self.admin(environ, start_response)
+        environ.pop(INTERNAL, None)
+        answer = self.answer(environ)
+        reason = http.HTTPStatus(answer.status).phrase if answer.status in http.HTTPStatus._value2member_map_ else "Unknown"
+        headers = [(k, v) for k, v in answer.headers if k.lower() != "content-length" or environ["REQUEST_METHOD"] == "HEAD"]
+        if environ["REQUEST_METHOD"] != "HEAD":
+            headers.append(("Content-Length", str(len(answer.body))))
+        start_response(f"{answer.status} {reason}", headers)
+        return [answer.body]
+
+    def answer(self, environ: wire.Environ) -> wire.Answer:
+        """The answer to one request, whatever happens; only ReplyLost is raised."""
+        visit = _Visit(environ, b"", self.world.journal.next_seq())
+        error: AwsError | None = None
+        try:
+            answer = self._visit(visit)
+        except AwsError as refused:
+            error, answer = refused, self._refuse(visit, refused)
+        except Exception as crash:  # noqa: BLE001 - the sandbox's request boundary: a crash is recorded and answered
+            error = self._crashed(visit, crash)
+            answer = self._refuse(visit, error)
+        lost = visit.fault is not None and visit.fault.when == "after"
+        self._record(visit, answer, "ReplyLost" if lost else (error.code if error else ""))
+        if lost:
+            raise ReplyLost
+        return answer
+
+    def _visit(self, visit: _Visit) -> wire.Answer:
+        environ = visit.environ
+        if environ.get("PATH_INFO", "").startswith(_FORBIDDEN_PATHS):
+            raise AwsError("AccessDenied", "This path is not part of AWS.", 403)
+        visit.body = self._read(environ)
+        visit.scope = wire.scope_of(environ, visit.body, self.world.region)
+        if visit.scope is None:
+            raise AwsError("MissingAuthenticationToken", "Request is missing Authentication Token", 403)
+        visit.call = wire.match(visit.scope, environ, visit.body)
+        if not visit.internal:
+            self._weather(visit)
+        with self.world.clock.lock:
+            self.world.clock.drain()
+            answer = self._act(visit)
+            if self._changes(visit.call) or wire.new_backends():
+                self.world.dirty = True
+            if self.world.dirty and not visit.internal:
+                self.after_change()
+        return answer
+
+    def _read(self, environ: wire.Environ) -> bytes:
+        limit = self.world.settings.max_body_bytes
+        stream = environ["wsgi.input"]
+        length = environ.get("CONTENT_LENGTH")
+        if length and int(length) > limit:
+            raise AwsError("EntityTooLarge", f"The sandbox takes bodies of up to {limit} bytes.")
+        if not length and environ.get("HTTP_TRANSFER_ENCODING", "").lower() != "chunked":
+            return b""
+        body: bytes = stream.read(int(length)) if length else stream.read()
+        if len(body) > limit:
+            raise AwsError("EntityTooLarge", f"The sandbox takes bodies of up to {limit} bytes.")
+        return body
+
+    def _weather(self, visit: _Visit) -> None:
+        """Draw a fault: wait, refuse, or note that the reply will be lost."""
+        assert visit.call is not None and visit.scope is not None
+        fault = self.world.faults.draw(visit.call.service, visit.call.operation, visit.scope.region)
+        visit.fault = fault
+        if fault is None:
+            return
+        if fault.delay:
+            until = self.world.clock.now() + fault.delay
+            while (left := until - self.world.clock.now()) > 0:
+                time.sleep(min(left / self.world.clock.rate, 0.05))
+        if fault.when == "before" and fault.code:
+            raise AwsError(fault.code, fault.message, fault.status)
+
+    def _act(self, visit: _Visit) -> wire.Answer:
+        call, scope = visit.call, visit.scope
+        assert call is not None and scope is not None
+        context = visit.context = self._context(visit, scope)
+        if not visit.internal:
+            self.iam.authorize(context, call, visit.environ, visit.body)
+        if call.service != "s3":
+            validate.check_request(call.params, call.model)
+        handler = self.world.registry.owned(call.service, call.operation)
+        if handler is not None:
+            return self._owned(visit, handler(context, **call.params) or {})
+        if call.service in self.world.registry.closed:
+            raise self._missing(call)
+        return self._moto(visit)
+
+    def _context(self, visit: _Visit, scope: wire.Scope) -> Context:
+        partition = wire.partition_of(scope.region)
+        behalf = visit.environ.get(INTERNAL)
+        principal = behalf or (
+            f"arn:{partition}:iam::{self.world.account}:root" if visit.internal else self.iam.identify(scope.access_key, partition)
+        )
+        return Context(
+            account=self.world.account,
+            region=scope.region,
+            partition=partition,
+            access_key=scope.access_key,
+            principal_arn=principal,
+            clock=self.world.clock,
+            world=self.world,
+            internal=visit.internal,
+        )
+
+    def _owned(self, visit: _Visit, result: dict[str, Any]) -> wire.Answer:
+        call = visit.call
+        assert call is not None
+        if wrong := validate.check_answer(result, call.model):
+            self.world.journal.crashed(call.service, call.operation, f"the answer breaks the service model: {wrong[:5]}", "")
+        return wire.reply(call, result, visit.request_id)
+
+    def _moto(self, visit: _Visit) -> wire.Answer:
+        call, scope, context = visit.call, visit.scope, visit.context
+        assert call is not None and scope is not None and context is not None
+        raw: list[wire.Answer] = []
+
+        def ask() -> dict[str, Any]:
+            try:
+                answer = self.moto.ask(scope, context.account, visit.environ, visit.body)
+            except wire.NotOffered as error:
+                raise self._missing(call) from error
+            raw.append(answer)
+            return wire.parsed(call, answer)
+
+        guards = self.world.registry.guards(call.service, call.operation)
+        if not guards:
+            try:
+                ask_raw = self.moto.ask(scope, context.account, visit.environ, visit.body)
+            except wire.NotOffered as error:
+                raise self._missing(call) from error
+            return ask_raw
+        proceed: Proceed = ask
+        changed = [False]
+        for guard in reversed(guards):
+            proceed = _around(guard, context, call.params, proceed, changed)
+        result = proceed()
+        return wire.reply(call, result, visit.request_id) if changed[0] or not raw else raw[-1]
+
+    def _missing(self, call: wire.Call) -> AwsError:
+        self.world.journal.unsupported(call.service, call.operation)
+        return AwsError("NotImplementedInSandbox", f"The sandbox does not offer {call.service}:{call.operation}.")
+
+    def _crashed(self, visit: _Visit, crash: Exception) -> AwsError:
+        known = wire.from_moto(crash)
+        if known is not None:
+            return known
+        service = visit.scope.service if visit.scope else "?"
+        operation = visit.call.operation if visit.call else visit.environ.get("PATH_INFO", "?")
+        self.world.journal.crashed(service, operation, repr(crash), "".join(traceback.format_exception(crash)))
+        return AwsError("InternalFailure", f"The sandbox failed on {service}:{operation}: {crash!r}", 500)
+
+    def _refuse(self, visit: _Visit, error: AwsError) -> wire.Answer:
+        if visit.call is not None:
+            return wire.reply(visit.call, error, visit.request_id)
+        return wire.plain_error(visit.scope, visit.environ, error, visit.request_id)
+
+    def _changes(self, call: wire.Call) -> bool:
+        return not call.operation.startswith(_READS)
+
+    def _record(self, visit: _Visit, answer: wire.Answer, code: str) -> None:
+        call, scope = visit.call, visit.scope
+        params = call.params if call else {}
+        shape = call.model.input_shape if call else None
+        tokens = [params[name] for name in getattr(shape, "idempotent_members", ()) or () if params.get(name)]
+        if not tokens:
+            tokens = [value for name, value in params.items() if name.lower() in ("clienttoken", "clientrequesttoken") and value]
+        digest = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        self.world.journal.add(
+            Entry(
+                seq=visit.seq,
+                time=self.world.clock.now(),
+                service=scope.service if scope else "?",
+                operation=call.operation if call else "?",
+                region=scope.region if scope else "",
+                principal=visit.context.principal_arn if visit.context else "",
+                digest=digest,
+                client_token=tokens[0] if tokens else None,
+                error=code or (str(answer.status) if answer.status >= 400 else ""),
+                request_id=visit.request_id,
+                wall_ms=round((time.perf_counter() - visit.started) * 1000, 3),
+                internal=visit.internal,
+                fault=visit.fault.id if visit.fault else None,
+                resource=visit.resource,
+            )
+        )
+
+
+def _around(guard: Any, context: Context, params: dict[str, Any], inner: Proceed, changed: list[bool]) -> Proceed:
+    """A guard with what it guards. A guard that answers None leaves the inner answer as it is."""
+
+    def run() -> dict[str, Any]:
+        made: list[dict[str, Any]] = []
+
+        def proceed() -> dict[str, Any]:
+            if not made:
+                made.append(inner())
+            return made[0]
+
+        result: dict[str, Any] | None = guard(context, params, proceed)
+        if result is None:
+            return proceed()
+        changed[0] = True
+        return result
+
+    return run

@@ -1,0 +1,86 @@
+"""What went over the wire, and the two ledgers that must stay empty: unsupported calls and crashes."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import threading
+from dataclasses import asdict, dataclass
+from typing import Any
+
+_KEPT = 50_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One answered call. ``time`` is virtual, ``wall_ms`` real; ``digest`` is of the parsed parameters."""
+
+    seq: int
+    time: float
+    service: str
+    operation: str
+    region: str
+    principal: str
+    digest: str
+    client_token: str | None
+    #: the error's code; "" for success
+    error: str
+    request_id: str
+    wall_ms: float
+    internal: bool = False
+    #: struck by a fault rule of this id
+    fault: int | None = None
+    #: the actions and resources IAM was asked about
+    resource: str = "*"
+
+
+class Journal:
+    """The last 50,000 calls, and counts of what the sandbox could not do."""
+
+    def __init__(self) -> None:
+        self._entries: collections.deque[Entry] = collections.deque(maxlen=_KEPT)
+        self._seq = itertools.count(1)
+        self._lock = threading.Lock()
+        self._unsupported: collections.Counter[str] = collections.Counter()
+        self._crashes: list[dict[str, Any]] = []
+
+    def next_seq(self) -> int:
+        """The number of a new call; its request id is made of it."""
+        return next(self._seq)
+
+    def add(self, entry: Entry) -> None:
+        """Record an answered call."""
+        with self._lock:
+            self._entries.append(entry)
+
+    def unsupported(self, service: str, operation: str) -> None:
+        """A call that the sandbox does not offer."""
+        with self._lock:
+            self._unsupported[f"{service}:{operation}"] += 1
+
+    def crashed(self, service: str, operation: str, error: str, trace: str) -> None:
+        """A call on which the sandbox itself failed, or gave an answer that the service model forbids."""
+        with self._lock:
+            self._crashes.append({"service": service, "operation": operation, "error": error, "trace": trace})
+
+    def since(self, seq: int = 0) -> list[dict[str, Any]]:
+        """The calls after number ``seq``."""
+        with self._lock:
+            return [asdict(entry) for entry in self._entries if entry.seq > seq]
+
+    def unsupported_calls(self) -> dict[str, int]:
+        """How often each unsupported ``service:Operation`` was asked for."""
+        with self._lock:
+            return dict(self._unsupported)
+
+    def crashes(self) -> list[dict[str, Any]]:
+        """Every crash, oldest first."""
+        with self._lock:
+            return list(self._crashes)
+
+    def clear(self) -> None:
+        """Empty the journal and both ledgers; numbers go on."""
+        with self._lock:
+            self._entries.clear()
+            self._unsupported.clear()
+            self._crashes.clear()

@@ -1,0 +1,110 @@
+"""The world: everything the sandbox's services share, in one object that is saved and restored."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from instantstart_sandbox.gateway.registry import Registry
+from instantstart_sandbox.world.capacity import Capacity
+from instantstart_sandbox.world.clock import Clock
+from instantstart_sandbox.world.faults import Faults
+from instantstart_sandbox.world.journal import Journal
+from instantstart_sandbox.world.null_kubernetes import NullKubernetes
+from instantstart_sandbox.world.quotas import Quotas
+from instantstart_sandbox.world.seams import KubernetesWorld
+from instantstart_sandbox.world.settings import Settings
+
+if TYPE_CHECKING:
+    from instantstart_sandbox.gateway.app import Gateway
+
+ACCOUNT = "123456789012"
+DEFAULT_REGION = "us-west-2"
+
+
+class World:
+    """One AWS account in all regions of a partition, and the Kubernetes clusters in it.
+
+    ``state`` holds each owned service's data: nested dicts, lists, strings, numbers, booleans, None and datetimes,
+    nothing else, so that it can be saved at any moment. Take sub-dicts with ``world.section("eks")``.
+    """
+
+    def __init__(
+        self, data_dir: Path | None = None, *, clock: Clock | None = None, settings: Settings | None = None, region: str = DEFAULT_REGION
+    ) -> None:
+        self.data_dir = data_dir
+        self.account, self.region = ACCOUNT, region
+        self.clock = clock or Clock()
+        self.settings = settings or Settings()
+        self.registry = Registry()
+        self.state: dict[str, Any] = {}
+        self.capacity = Capacity(self.section("capacity"), self.settings)
+        self.quotas = Quotas(self.section("quotas"))
+        self.faults = Faults(self.settings)
+        self.journal = Journal()
+        self.kubernetes: KubernetesWorld = NullKubernetes()
+        self._gateway: Gateway | None = None
+        self.dirty = False
+
+    @property
+    def gateway(self) -> Gateway:
+        """The WSGI application; made on first use."""
+        if self._gateway is None:
+            from instantstart_sandbox.gateway.app import Gateway  # noqa: PLC0415 - the gateway knows the world, too
+
+            self._gateway = Gateway(self)
+        return self._gateway
+
+    def section(self, name: str) -> dict[str, Any]:
+        """The dict in which a service keeps its state; the same object for the world's whole life."""
+        found: dict[str, Any] = self.state.setdefault(name, {})
+        return found
+
+    def changed(self) -> None:
+        """Say that owned state changed outside a request (a timer, a Kubernetes event), so that it is saved soon."""
+        self.dirty = True
+
+    def client(self, service: str, region: str | None = None, principal_arn: str | None = None) -> Any:
+        """A boto3 client whose calls go straight into the gateway: no socket, no faults, no IAM check.
+
+        ``principal_arn`` is on whose behalf the call is made (CloudFormation acts for the caller); default: root.
+        """
+        from instantstart_sandbox.gateway.inprocess import client  # noqa: PLC0415
+
+        return client(self.gateway, service, region or self.region, principal_arn)
+
+    def partition(self, region: str) -> str:
+        """``aws``, ``aws-cn`` or ``aws-us-gov``, as botocore says of the region."""
+        return self.gateway.partition_of(region)
+
+    def iam_visible(self, role_arn: str) -> bool:
+        """Whether a role exists and other services can see it (and its trust) by now."""
+        return self.gateway.iam.visible(role_arn)
+
+    def verify_presigned(self, url: str, cluster_name: str) -> str | None:
+        """The principal's ARN of a presigned GetCallerIdentity URL made for this EKS cluster; None: refuse it."""
+        return self.gateway.iam.verify_presigned(url, cluster_name)
+
+    def reset(self) -> None:
+        """An empty account again: owned state, moto's state, faults and ledgers; settings and the clock stay."""
+        with self.clock.lock:
+            for section in self.state.values():
+                section.clear()
+            self.faults.clear()
+            self.journal.clear()
+            self.gateway.reset()
+            self.dirty = True
+
+    def credentials(self) -> dict[str, str]:
+        """The admin user's access key, made at first start and kept in ``credentials.json`` (mode 0600)."""
+        path = self.data_dir / "credentials.json" if self.data_dir else None
+        if path and path.exists():
+            saved: dict[str, str] = json.loads(path.read_text())
+            return saved
+        keys = self.section("account")
+        if not keys:
+            keys["access_key_id"] = "AKIA" + "".join(secrets.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") for _ in range(16))
+            keys["secret_access_key"] = secrets.token_urlsafe(30)
+        return {**keys, "account": self.account, "region": self.region}
