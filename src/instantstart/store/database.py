@@ -1,0 +1,70 @@
+"""The store as one object, and how it is opened."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from instantstart.base import problems
+from instantstart.store.approvals import Approvals
+from instantstart.store.audit import Audit
+from instantstart.store.clusters import Clusters
+from instantstart.store.connection import Connector, address
+from instantstart.store.identities import Identities
+from instantstart.store.operations import Operations
+
+
+class Store:
+    """Every table behind typed verbs. Synchronous and safe to share between threads."""
+
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self.operations = Operations(connector)
+        self.identities = Identities(connector)
+        self.approvals = Approvals(connector)
+        self.audit = Audit(connector)
+        self.clusters = Clusters(connector)
+
+    @property
+    def embedded(self) -> bool:
+        """True: SQLite in the data folder, for one process. False: PostgreSQL, for several replicas."""
+        return self._connector.embedded
+
+    @property
+    def url(self) -> str:
+        """The database's URL, with its password: for the engine's own tables, never to be shown."""
+        return self._connector.url.render_as_string(hide_password=False)
+
+    def transaction(self, lock: str | None = None) -> contextlib.AbstractContextManager[object]:
+        """All queries of this thread inside are one transaction; ``lock`` names what it holds alone, over all processes."""
+        return self._connector.transaction(lock)
+
+    def close(self) -> None:
+        """Give every connection back."""
+        self._connector.close()
+
+
+def open_store(url: str | None, data_dir: Path, now: Callable[[], dt.datetime] | None = None) -> Store:
+    """Open the database and bring its schema up to date.
+
+    ``url`` None: SQLite in ``data_dir`` (made when missing, for its owner only). ``now`` is for tests.
+    Raises Invalid for a URL that is not PostgreSQL, Unreachable when the server does not answer.
+    """
+    if not url:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    connector = Connector(address(url, data_dir), now)
+    try:
+        connector.migrate()
+    except sa.exc.OperationalError as error:
+        connector.close()
+        raise problems.Unreachable(
+            "store.unreachable",
+            "The database cannot be opened.",
+            hint="Check INSTANTSTART_DATABASE_URL, or that the data folder can be written.",
+            evidence={"database": connector.url.render_as_string(hide_password=True), "error": str(error.orig)},
+        ) from error
+    return Store(connector)
