@@ -1,0 +1,161 @@
+"""What may be asked of a cluster. Every description is read by a person in the console and by a model through MCP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from instantstart.base import names
+
+Tag = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=names.TAG_LIMIT,
+        pattern=names.TAG_PATTERN,
+        description="Short name of the cluster; every AWS name is derived from it. Letters, digits, '-', '_', '.'.",
+        examples=["hypd-1130"],
+    ),
+]
+Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$", description="AWS region, such as us-west-2. Left out: the server's own.", examples=["us-west-2"])]
+VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$", description="An existing VPC to build in; left out: a new one.")]
+SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
+Zone = Annotated[
+    str, Field(min_length=4, max_length=40, pattern=r"^[a-z0-9-]+$", description="Availability zone of the compute nodes: its name or its id.", examples=["usw2-az2"])
+]
+InstanceType = Annotated[
+    str, Field(pattern=r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$", description="SageMaker instance type, with the ml. prefix.", examples=["ml.g5.8xlarge"])
+]
+Bucket = Annotated[
+    str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", description="An existing S3 bucket to mount; left out: a bucket is made.", examples=["my-datasets"])
+]
+CapacityType = Literal["on_demand", "spot", "training_plan"]
+DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity"]
+
+
+class Ask(BaseModel):
+    """What every request body is: strict, frozen, and closed to unknown fields."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class EksAsk(Ask):
+    """The questions about the network and the EKS control plane."""
+
+    kubernetes_version: Annotated[
+        str | None, Field(default=None, pattern=r"^1\.\d{2}$", description="Kubernetes minor version; left out: the newest that HyperPod and EKS both take.")
+    ]
+    vpc_id: VpcId | None = None
+    subnet_ids: Annotated[
+        list[SubnetId] | None, Field(default=None, min_length=2, max_length=16, description="With vpc_id: private subnets in two zones for the EKS control plane.")
+    ]
+    vpc_cidr: Annotated[
+        str | None, Field(default=None, pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", description="Range of the new VPC, /16 to /19; left out: a free one is chosen.")
+    ]
+
+
+class DependenciesAsk(Ask):
+    """The questions about what is installed before nodes arrive."""
+
+    cert_manager: Annotated[bool, Field(default=False, description="Install the cert-manager add-on too.")]
+    overwrite_conflicts: Annotated[
+        bool, Field(default=False, description="Take over objects that somebody else installed. Left false, such objects are named and nothing is touched.")
+    ]
+
+
+class HyperPodAsk(Ask):
+    """The questions about the first instance group."""
+
+    zone: Zone
+    instance_type: InstanceType
+    instance_count: Annotated[int, Field(default=1, ge=0, le=6758, description="Number of nodes in the first instance group.")]
+    capacity_type: Annotated[CapacityType, Field(default="on_demand", description="How the nodes are paid for; fixed for the life of the group.")]
+    training_plan_arn: Annotated[
+        str | None, Field(default=None, pattern=r"^arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:training-plan/.+$", description="With capacity_type training_plan: its ARN.")
+    ]
+    instance_group_name: Annotated[
+        str, Field(default="workers", max_length=63, pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", description="Name of the first instance group.")
+    ]
+    volume_gib: Annotated[int, Field(default=500, ge=1, le=16384, description="Size of each node's extra volume, in GiB.")]
+    deep_health_checks: Annotated[
+        list[DeepHealthCheck], Field(default=[], max_length=2, description="Stress and connectivity checks before a node takes work; one to two hours.")
+    ]
+    subnet_id: Annotated[str | None, Field(default=None, pattern=r"^subnet-[0-9a-f]{8,17}$", description="A compute subnet to use; left out: one shared subnet a zone.")]
+
+
+class StorageAsk(Ask):
+    """The questions about the S3 volume."""
+
+    bucket: Bucket | None = None
+    prefix: Annotated[
+        str, Field(default="", max_length=512, pattern=r"^([^/\x00-\x1f][^\x00-\x1f]*/)?$", description="Only this folder of the bucket; ends with a slash.")
+    ]
+    namespace: Annotated[str, Field(default="default", max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="Kubernetes namespace of the claim.")]
+    claim_name: Annotated[str, Field(default="s3-claim", max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="Name of the PersistentVolumeClaim.")]
+    allow_delete: Annotated[bool, Field(default=True, description="Let pods delete files of the bucket.")]
+    allow_overwrite: Annotated[bool, Field(default=True, description="Let pods overwrite files of the bucket.")]
+
+
+class CreateEks(EksAsk):
+    """Ask for the network and the EKS control plane: the first stage of a cluster."""
+
+    tag: Tag | None = None
+    region: Region | None = None
+
+
+class CreateCluster(EksAsk, DependenciesAsk, HyperPodAsk, StorageAsk):
+    """Ask for a whole verified cluster: EKS, dependencies, HyperPod, storage, verify."""
+
+    tag: Tag | None = None
+    region: Region | None = None
+
+
+class RunPreflight(HyperPodAsk, EksAsk):
+    """Ask what would stand in the way of a cluster, before anything is made."""
+
+    tag: Tag | None = None
+    region: Region | None = None
+
+
+class Target(BaseModel):
+    """Which cluster a stage works on: filled in by the door from the path and the register, never by the caller."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tag: str
+    region: str
+
+
+class EksTarget(Target, EksAsk):
+    """eks.create with its place."""
+
+
+class ConnectTarget(Target):
+    """cluster.connect with its place."""
+
+
+class DependenciesTarget(Target, DependenciesAsk):
+    """dependencies.configure with its place."""
+
+
+class HyperPodTarget(Target, HyperPodAsk):
+    """hyperpod.create with its place."""
+
+
+class StorageTarget(Target, StorageAsk):
+    """storage.configure with its place."""
+
+
+class VerifyTarget(Target):
+    """cluster.verify with its place."""
+
+
+class ClusterTarget(Target, EksAsk, DependenciesAsk, HyperPodAsk, StorageAsk):
+    """cluster.create with its place."""
+
+
+class DeleteTarget(Target):
+    """cluster.delete with its place."""
+
+    delete_data: bool = False

@@ -1,0 +1,26 @@
+"""The Room: everything a stage or a route may use, built once by the composition root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from instantstart.aws.session import AwsGateway
+from instantstart.base.clock import Clock
+from instantstart.base.settings import Settings
+from instantstart.ensure.bundles import Bundles
+from instantstart.kube.connect import KubeGateway
+from instantstart.operations.engine import Engine
+from instantstart.store.database import Store
+
+
+@dataclass(frozen=True)
+class Room:
+    """Frozen and shared by every thread. There are no other globals."""
+
+    settings: Settings
+    clock: Clock
+    store: Store
+    aws: AwsGateway
+    kube: KubeGateway
+    bundles: Bundles
+    engine: Engine
