@@ -1,0 +1,88 @@
+"""The one web application: API, streams, console and whatever the composition root mounts beside them (MCP)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Mount
+from starlette.types import ASGIApp
+
+import instantstart
+from instantstart.faces.api import audit, health, identities, openapi, operations, problems, static, streams
+from instantstart.faces.api.auth import Attempts, Authentication
+from instantstart.faces.api.gate import Gate
+from instantstart.store.records import AuditRow
+
+if TYPE_CHECKING:
+    from instantstart.capabilities.room import Room
+
+API = "/api/v1"
+Lifespan = Callable[[], AbstractAsyncContextManager[None]]
+
+
+def build(
+    room: Room,
+    routers: Sequence[APIRouter],
+    *,
+    mounts: Mapping[str, ASGIApp] | None = None,
+    lifespans: Sequence[Lifespan] = (),
+    web: Path | None = None,
+) -> FastAPI:
+    """The application around ``room``. ``routers`` are the slices'; ``mounts`` are whole ASGI apps by path, behind the same gate.
+
+    ``web`` is the folder of the built console; left out: the one that the package carries.
+    """
+    app = FastAPI(
+        title="InstantStart",
+        version=instantstart.__version__,
+        description="A control plane for Amazon SageMaker HyperPod clusters orchestrated by Amazon EKS.",
+        lifespan=_lifespan(lifespans),
+        docs_url=None,
+        redoc_url=None,
+        responses=openapi.PROBLEM_RESPONSES,
+        strict_content_type=False,  # the gate judges the media type, and says so in a problem
+    )
+    app.state.room = room
+    app.state.sign_in_attempts = Attempts()
+    problems.install(app)
+    for router in (operations.router, streams.router, identities.router, *routers):
+        app.include_router(router, prefix=API)
+    app.include_router(health.router)
+    for path, mounted in (mounts or {}).items():
+        app.router.routes.append(Mount(path, app=mounted))
+    static.install(app, web or static.web_folder())
+    openapi.install(app)
+    _wrap(app, room)
+    return app
+
+
+def _wrap(app: FastAPI, room: Room) -> None:
+    """Layers, innermost first: audit, authentication, compression, gate."""
+    app.add_middleware(audit.Audit, write=_audit_writer(room))
+    app.add_middleware(Authentication, finder=room.store.identities)
+    app.add_middleware(GZipMiddleware, minimum_size=1024)
+    app.add_middleware(Gate, settings=room.settings)
+
+
+def _audit_writer(room: Room) -> audit.Writer:
+    def write(entry: audit.Entry) -> None:
+        room.store.audit.append(AuditRow(number=0, at=room.clock.now(), **vars(entry)))
+
+    return write
+
+
+def _lifespan(lifespans: Sequence[Lifespan]) -> Callable[[FastAPI], AbstractAsyncContextManager[Mapping[str, Any] | None]]:
+    @contextlib.asynccontextmanager
+    async def run(_app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for each in lifespans:
+                await stack.enter_async_context(each())
+            yield
+
+    return run

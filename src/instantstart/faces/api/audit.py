@@ -1,0 +1,86 @@
+"""Every mutating call leaves a line: who, through which face, what, with which answer, and which operation it began."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from anyio import to_thread
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from instantstart.base import log
+from instantstart.capabilities.doors import Caller
+from instantstart.faces.api.gate import MUTATING
+
+_OPERATION = re.compile(r"/operations/([A-Za-z0-9_-]+)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the audit log, ready to be written."""
+
+    caller: str
+    kind: str
+    role: str
+    face: str
+    method: str
+    path: str
+    summary: str
+    status: int
+    operation_id: str | None
+
+
+class Writer(Protocol):
+    """Who writes the line, blocking."""
+
+    def __call__(self, entry: Entry) -> None: ...
+
+
+class Audit:
+    """ASGI layer inside authentication. The line is written before the first byte of the answer leaves."""
+
+    def __init__(self, app: ASGIApp, write: Writer) -> None:
+        self._app = app
+        self._write = write
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        audited = scope["type"] == "http" and scope["method"] in MUTATING and scope["path"].startswith("/api/")
+        if not audited:
+            await self._app(scope, receive, send)
+            return
+
+        async def sender(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await to_thread.run_sync(self._write, _entry(scope, message))
+            await send(message)
+
+        await self._app(scope, receive, sender)
+
+
+def _entry(scope: Scope, start: Message) -> Entry:
+    caller: Caller | None = scope.get("state", {}).get("caller")
+    location = Headers(raw=start.get("headers", [])).get("location", "")
+    found = _OPERATION.search(location) or _OPERATION.search(scope["path"])
+    who = (caller.id, caller.kind, caller.role, caller.face) if caller else ("anonymous", "", "", "console")
+    return Entry(
+        *(str(each) for each in who),
+        method=scope["method"],
+        path=str(log.redact(scope["path"]))[:512],
+        summary=_summary(scope),
+        status=int(start["status"]),
+        operation_id=found.group(1) if found else None,
+    )
+
+
+def _summary(scope: Scope) -> str:
+    """The operation's own name with its path values: ``cluster_delete cluster=hypd-1130 dry_run=true``."""
+    route = scope.get("route")
+    name = getattr(route, "operation_id", None) or getattr(route, "name", None) or "unknown route"
+    values: Mapping[str, Any] = scope.get("path_params") or {}
+    words = [str(name), *(f"{key}={value}" for key, value in values.items())]
+    if b"dry_run=true" in scope.get("query_string", b""):
+        words.append("dry_run=true")
+    return str(log.redact(" ".join(words)))[:512]

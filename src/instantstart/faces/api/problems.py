@@ -1,0 +1,102 @@
+"""Every error that leaves the API is one RFC 9457 document; here the framework's own errors are turned into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from instantstart.base import log, problems
+from instantstart.base.problems import Violation
+from instantstart.faces.api import sentences
+
+logger = log.get("instantstart.api")
+
+#: HTTP's own refusals, which no kind of Problem carries: status -> (kind, code, sentence)
+_HTTP: Mapping[int, tuple[str, str, str]] = {
+    400: ("invalid", "request.malformed", "The request could not be understood."),
+    404: ("not_found", "route.unknown", "There is no such address here."),
+    405: ("invalid", "route.method_not_allowed", "This address does not take that method."),
+    413: ("invalid", "request.too_large", "The request body is too large."),
+    415: ("invalid", "request.media_type", "Send the body as application/json."),
+    421: ("denied", "request.host_unknown", "The Host header names another server."),
+    429: ("busy", "request.too_many", "Too many attempts; wait a little."),
+}
+
+
+class HttpProblem(problems.Problem):
+    """A refusal with an HTTP status of its own (400, 404, 405, 413, 415, 421, 429)."""
+
+    def __init__(self, status: int, detail: str | None = None, *, code: str | None = None, hint: str | None = None) -> None:
+        kind, usual, sentence = _HTTP.get(status, ("broken" if status >= 500 else "invalid", f"http.status_{status}", "The request was refused."))
+        super().__init__(code or usual, detail or sentence, hint=hint)
+        self.http_status = status
+        self.http_kind = kind
+
+    def document(self) -> dict[str, Any]:
+        """As Problem.document, with the HTTP status in place of a kind's."""
+        return {**super().document(), "status": self.http_status, "kind": self.http_kind, "retryable": self.http_status in (429, 503)}
+
+
+def response(problem: problems.Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The answer that tells ``problem``: redacted, with its media type and Retry-After where it helps."""
+    document = problem.document()
+    told = dict(headers or {})
+    if isinstance(problem, problems.Busy):
+        told["Retry-After"] = str(problem.retry_after_seconds)
+    if document["status"] == 401:
+        told["WWW-Authenticate"] = 'Bearer realm="instantstart"'
+    return JSONResponse(log.redact(document), status_code=document["status"], headers=told, media_type=problems.MEDIA_TYPE)
+
+
+def crashed(error: BaseException, request_id: str) -> problems.Problem:
+    """The Problem for an exception nobody expected: its text goes to the log only."""
+    logger.error("unexpected exception", exc_info=error, extra={"facts": {"request_id": request_id}})
+    return problems.Broken(
+        "request.crashed",
+        "Something went wrong inside InstantStart; the request may have had no effect.",
+        hint=f"Look for request {request_id} in the server's log.",
+        evidence={"request_id": request_id},
+    )
+
+
+def invalid(errors: Sequence[Mapping[str, Any]]) -> problems.Problem:
+    """All violations of one request at once. A body that is no JSON at all is a 400 of its own."""
+    broken_json = next((e for e in errors if e["type"] == "json_invalid"), None)
+    if broken_json is not None:
+        why = str(broken_json.get("ctx", {}).get("error", "not JSON"))
+        return HttpProblem(400, f"The body is not JSON: {why} at character {broken_json['loc'][-1]}.", code="request.malformed_json")
+    violations: dict[str, Violation] = {}
+    for error in errors:
+        pointer = sentences.pointer(error["loc"])
+        violations.setdefault(pointer, Violation(pointer, sentences.sentence(error)))
+    fields = list(violations.values())
+    told = " ".join(f.message for f in fields[:5]) + (f" And {len(fields) - 5} more." if len(fields) > 5 else "")
+    return problems.Invalid("request.invalid", told, title="The request is not valid", fields=fields)
+
+
+def install(app: FastAPI) -> None:
+    """Put the handlers on ``app``. Unexpected exceptions are caught further out, by the gate."""
+
+    def on_problem(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, problems.Problem)
+        if isinstance(error, problems.Broken):
+            logger.error("broken: %s", error.detail, exc_info=error)
+        return response(error)
+
+    def on_invalid(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return response(invalid(error.errors()))
+
+    def on_http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        hint = f"{request.method} {request.url.path}" if error.status_code in (404, 405) else None
+        return response(HttpProblem(error.status_code, hint=hint), headers=error.headers)
+
+    app.add_exception_handler(problems.Problem, on_problem)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(HTTPException, on_http)

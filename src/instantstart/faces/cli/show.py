@@ -1,0 +1,140 @@
+"""How answers look: tables for people, JSON and YAML for programs, problems in colour on standard error."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from instantstart.base import problems
+
+Row = Mapping[str, Any]
+#: header -> key of the row, or a function of the row
+Columns = Mapping[str, str | Callable[[Row], Any]]
+
+
+class Format(StrEnum):
+    """How to print an answer."""
+
+    table = "table"
+    json = "json"
+    yaml = "yaml"
+
+
+#: status word -> style
+STYLES = {
+    "succeeded": "green", "done": "green", "ready": "green", "running": "cyan", "waiting": "cyan", "queued": "blue", "pending": "bright_black",
+    "skipped": "bright_black", "failed": "red", "blocked": "yellow", "awaiting_approval": "yellow", "cancelled": "bright_black",
+}  # fmt: skip
+
+
+def out() -> Console:
+    """Standard output; made anew so that redirected streams are seen."""
+    return Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def err() -> Console:
+    """Standard error: progress, notes and problems, so that standard output stays parseable."""
+    return Console(file=sys.stderr, highlight=False, soft_wrap=not sys.stderr.isatty())
+
+
+def data(value: Any, form: Format) -> None:
+    """Print ``value`` as JSON or YAML."""
+    if form is Format.yaml:
+        import yaml  # takes a while to load and is seldom wanted
+
+        text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    else:
+        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    sys.stdout.write(text)
+
+
+def rows(items: Sequence[Row], columns: Columns, form: Format, empty: str = "Nothing to show.") -> None:
+    """Print a list: a table, or the whole items as data."""
+    if form is not Format.table:
+        data(list(items), form)
+        return
+    if not items:
+        err().print(Text(empty))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in columns:
+        table.add_column(header, overflow="fold")
+    for item in items:
+        table.add_row(*(cell(pick(item) if callable(pick) else item.get(pick)) for pick in columns.values()))
+    out().print(table)
+
+
+def thing(value: Row, form: Format, keys: Sequence[str] | None = None) -> None:
+    """Print one object: its fields below each other, or the whole as data."""
+    if form is not Format.table:
+        data(value, form)
+        return
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for key in keys or list(value):
+        table.add_row(Text(key.replace("_", " ")), cell(value.get(key)))
+    out().print(table)
+
+
+def cell(value: Any) -> Text:
+    """One value as text that no markup or control character can break."""
+    if value is None or value == "" or value in ([], {}):
+        return Text("-", style="bright_black")
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    if isinstance(value, (dict, list)):
+        return Text(_printable(json.dumps(value, ensure_ascii=False)))
+    text = _printable(str(value))
+    return Text(text, style=STYLES.get(text, ""))
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def duration(seconds: float | None) -> str:
+    """``75`` -> ``1m15s``."""
+    if seconds is None:
+        return "-"
+    whole = int(seconds)
+    hours, rest = divmod(whole, 3600)
+    minutes, left = divmod(rest, 60)
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{left:02}s" if minutes else f"{left}s"
+
+
+def moment(value: str | None) -> str:
+    """An ISO moment in local time, to the second."""
+    return dt.datetime.fromisoformat(value).astimezone().strftime("%Y-%m-%d %H:%M:%S") if value else "-"
+
+
+def note(text: str) -> None:
+    """Say something that is not the answer."""
+    err().print(Text(_printable(text)))
+
+
+def problem(told: problems.Problem | Mapping[str, Any], form: Format = Format.table) -> None:
+    """Print a problem: what, why, each wrong field, what to do. With ``-o json|yaml`` the document itself."""
+    document = told.document() if isinstance(told, problems.Problem) else dict(told)
+    if form is not Format.table:
+        err().file.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        return
+    console = err()
+    console.print(Text.assemble(("Error: ", "bold red"), _printable(str(document.get("detail") or document.get("title")))))
+    for field in document.get("fields", ()):
+        console.print(Text.assemble("  ", (_printable(str(field["pointer"])), "yellow"), "  ", _printable(str(field["message"]))))
+    if document.get("hint"):
+        console.print(Text.assemble(("Hint: ", "bold"), _printable(str(document["hint"]))))
+    for name, value in (document.get("evidence") or {}).items():
+        console.print(Text(f"  {name}: {_printable(str(value))[:500]}", style="bright_black"))
+    console.print(Text(f"  code: {document.get('code')}", style="bright_black"))

@@ -1,0 +1,66 @@
+"""The toy house, a client of it, and tokens of each role."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+_HERE = Path(__file__).parent
+
+
+def _load(name: str) -> Any:
+    """Tests are imported without packages (importmode=importlib), so their shared module is loaded by its path."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, _HERE / f"{name.split('_', 1)[1]}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+toys = _load("faces_toys")
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Iterator[tuple[Any, Any]]:
+    """The toy app and its room."""
+    app, room = toys.house(tmp_path)
+    yield app, room
+    room.store.close()
+
+
+@pytest.fixture
+def room(built: tuple[Any, Any]) -> Any:
+    """The toy room."""
+    return built[1]
+
+
+@pytest.fixture
+def client(built: tuple[Any, Any]) -> Iterator[TestClient]:
+    """A client with no identity."""
+    with TestClient(built[0], base_url=toys.HOST, raise_server_exceptions=False) as made:
+        yield made
+
+
+@pytest.fixture
+def token(room: Any) -> Callable[..., str]:
+    """Makes a token of a role."""
+
+    def make(role: str, kind: str = "person") -> str:
+        return str(room.store.identities.create_token(f"{role} {kind}", role, kind)[1])
+
+    return make
+
+
+@pytest.fixture
+def sign(token: Callable[..., str]) -> Callable[..., dict[str, str]]:
+    """Headers of an identity of a role."""
+    return lambda role, kind="person": {"Authorization": f"Bearer {token(role, kind)}"}
