@@ -110,10 +110,11 @@ class Gateway:
         if not visit.internal:
             self._weather(visit)
         with self.world.clock.lock:
+            fired = self.world.clock.fired
             self.world.clock.drain()
             answer = self._act(visit)
-            if self._changes(visit.call) or wire.new_backends():
-                self.world.dirty = True
+            if self._changes(visit.call) or wire.new_backends() or self.world.clock.fired != fired:
+                self.world.changed()
             if self.world.dirty and not visit.internal:
                 self.after_change()
         return answer
@@ -149,7 +150,7 @@ class Gateway:
         call, scope = visit.call, visit.scope
         assert call is not None and scope is not None
         context = visit.context = self._context(visit, scope)
-        if not visit.internal:
+        if not visit.internal or visit.environ[INTERNAL]:
             self.iam.authorize(context, call, visit.environ, visit.body)
         if call.service != "s3":
             validate.check_request(call.params, call.model)
@@ -164,7 +165,7 @@ class Gateway:
         partition = wire.partition_of(scope.region)
         behalf = visit.environ.get(INTERNAL)
         principal = behalf or (
-            f"arn:{partition}:iam::{self.world.account}:root" if visit.internal else self.iam.identify(scope.access_key, partition)
+            f"arn:{partition}:iam::{self.world.account}:root" if visit.internal else self.iam.identify(scope, partition, scope.service)
         )
         return Context(
             account=self.world.account,

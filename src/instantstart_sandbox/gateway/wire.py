@@ -5,6 +5,7 @@ This is the one module that touches ``moto.core`` (not a public API; moto and bo
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import io
 import json
@@ -25,6 +26,7 @@ os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "false"
 
 import moto.core.utils as moto_utils  # noqa: E402
 from botocore import parsers as botocore_parsers  # noqa: E402
+from moto import backend_index as moto_index  # noqa: E402
 from moto import backends as moto_backends  # noqa: E402
 from moto.core import parse, serialize  # noqa: E402
 from moto.core.base_backend import BackendDict  # noqa: E402
@@ -53,6 +55,7 @@ _SERVICE = {
 _SIGNING = {service: signing for signing, service in _SERVICE.items()} | {"elbv2": "elasticloadbalancing", "s3control": "s3"}
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _UNSIGNED = re.compile(rb"(?:^|&)Action=(AssumeRoleWith(?:WebIdentity|SAML))(?:&|$)")
+UTC = dt.UTC
 Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
 
@@ -222,15 +225,19 @@ class Moto:
 
     def __init__(self) -> None:
         self._app = DomainDispatcherApplication(create_backend_app)
+        self._known: dict[str, bool] = {}
 
     def ask(self, scope: Scope, account: str, environ: Environ, body: bytes) -> Answer:
         """moto's own answer; NotOffered when it has none; any other exception is a crash of moto's."""
         signing = _SIGNING.get(scope.service, scope.service)
         env = {**environ, "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body)), "HTTP_X_MOTO_ACCOUNT_ID": account}
         env.pop("HTTP_TRANSFER_ENCODING", None)
+        env.setdefault("RAW_URI", env.get("REQUEST_URI", env.get("PATH_INFO", "/")))
         if scope.access_key and (scope.presigned is False or scope.service != "s3"):
             credential = f"{scope.access_key}/20260101/{scope.region}/{signing}/aws4_request"
             env["HTTP_AUTHORIZATION"] = f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=0"
+        if not self._knows(scope.service, env):
+            raise NotOffered
         started: list[tuple[str, Headers]] = []
 
         def start(status: str, headers: Headers, exc_info: Any = None) -> Callable[[bytes], object]:
@@ -248,6 +255,15 @@ class Moto:
         if data[:15].lower() == b"<!doctype html>":  # Flask's own page of 404 or 405: moto has no such route
             raise NotOffered
         return Answer(int(status.split()[0]), headers, data)
+
+
+    def _knows(self, service: str, env: Environ) -> bool:
+        """Whether moto has the service at all (asked otherwise, it prints a complaint and fails)."""
+        if service not in self._known:
+            host = self._app.infer_service_region_host(env, env.get("PATH_INFO", "/"))
+            patterns = moto_index.backend_url_patterns
+            self._known[service] = host in _MODULES or any(pattern.match(f"http://{host}") for _, pattern in patterns)
+        return self._known[service]
 
 
 def _of_http_exception(error: HTTPException) -> Answer:
@@ -308,3 +324,11 @@ def partition_of(region: str) -> str:
         return botocore.session.get_session().get_partition_for_region(region)
     except Exception:  # noqa: BLE001 - botocore raises UnknownRegionError; a made-up region belongs to the standard partition
         return "aws"
+
+
+@functools.cache
+def dns_suffix_of(partition: str) -> str:
+    """The DNS suffix of a partition, from botocore's endpoint data."""
+    import botocore.session  # noqa: PLC0415
+
+    return str(botocore.session.get_session().get_component("endpoint_resolver").get_partition_dns_suffix(partition))

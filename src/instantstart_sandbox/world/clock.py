@@ -28,6 +28,8 @@ class Clock:
         self._heap: list[tuple[float, int, str, dict[str, Any]]] = []
         self._sequence = itertools.count()
         self._due: float | None = None
+        #: how many timers have run so far
+        self.fired = 0
         self._rate = rate
         self._base = time.time() if start is None else start
         self._wall = time.monotonic()
@@ -73,10 +75,16 @@ class Clock:
             limit, before = self.now(), self._due
             while self._heap and self._heap[0][0] <= limit:
                 self._due, _, event, data = heapq.heappop(self._heap)
+                self.fired += 1
                 try:
                     self._handlers[event](**data)
                 finally:
                     self._due = before
+
+    def forget_timers(self) -> None:
+        """Drop every timer that has not run (the world is being reset)."""
+        with self.lock:
+            self._heap.clear()
 
     async def sleep(self, seconds: float) -> None:
         """Sleep for virtual seconds; a warp or a new rate is noticed within 50 ms of real time."""

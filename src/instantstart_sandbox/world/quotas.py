@@ -39,3 +39,7 @@ class Quotas:
         """How many instances of a type HyperPod clusters may have, on demand or spot."""
         kind = "spot cluster usage" if spot else "cluster usage"
         return self.value("sagemaker", f"{instance_type} for {kind}", region)
+
+    def dump(self) -> dict[str, float]:
+        """What was applied, as ``region/service/name``."""
+        return dict(self._set)

@@ -19,6 +19,7 @@ from instantstart_sandbox.world.settings import Settings
 
 if TYPE_CHECKING:
     from instantstart_sandbox.gateway.app import Gateway
+    from instantstart_sandbox.world.snapshot import Snapshot
 
 ACCOUNT = "123456789012"
 DEFAULT_REGION = "us-west-2"
@@ -46,7 +47,10 @@ class World:
         self.journal = Journal()
         self.kubernetes: KubernetesWorld = NullKubernetes()
         self._gateway: Gateway | None = None
-        self.dirty = False
+        self._clients: dict[tuple[str, str, str | None], Any] = {}
+        self._snapshot: Snapshot | None = None
+        #: something is not saved yet; something of moto's is not saved yet
+        self.dirty = self.moto_dirty = False
 
     @property
     def gateway(self) -> Gateway:
@@ -63,8 +67,34 @@ class World:
         return found
 
     def changed(self) -> None:
-        """Say that owned state changed outside a request (a timer, a Kubernetes event), so that it is saved soon."""
-        self.dirty = True
+        """Say that state changed outside a request (a timer, a Kubernetes event), so that it is saved soon."""
+        self.dirty = self.moto_dirty = True
+
+    def persist(self) -> bool:
+        """Take over what ``data_dir`` holds and save there from now on; True when there was something."""
+        from instantstart_sandbox.world.snapshot import Snapshot  # noqa: PLC0415 - needs moto, which the gateway sets up first
+
+        if self.data_dir is None:
+            raise ValueError("a world without a data folder cannot be saved")
+        self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._snapshot = Snapshot(self, self.data_dir / "state.snapshot")
+        restored = self._snapshot.restore()
+        self.gateway.after_change = self._snapshot.after_change
+        return restored
+
+    def save(self) -> None:
+        """Write the state now (a world without a data folder has nowhere to write to, and does nothing)."""
+        if self._snapshot is not None:
+            self._snapshot.save()
+
+    def tick(self) -> None:
+        """Let due timers run and save what waits to be saved; called ten times a second."""
+        fired = self.clock.fired
+        self.clock.drain()
+        if self.clock.fired != fired:
+            self.changed()
+        if self._snapshot is not None:
+            self._snapshot.tick()
 
     def client(self, service: str, region: str | None = None, principal_arn: str | None = None) -> Any:
         """A boto3 client whose calls go straight into the gateway: no socket, no faults, no IAM check.
@@ -73,7 +103,11 @@ class World:
         """
         from instantstart_sandbox.gateway.inprocess import client  # noqa: PLC0415
 
-        return client(self.gateway, service, region or self.region, principal_arn)
+        key = (service, region or self.region, principal_arn)
+        with self.clock.lock:
+            if key not in self._clients:
+                self._clients[key] = client(self.gateway, *key)
+            return self._clients[key]
 
     def partition(self, region: str) -> str:
         """``aws``, ``aws-cn`` or ``aws-us-gov``, as botocore says of the region."""
@@ -94,8 +128,9 @@ class World:
                 section.clear()
             self.faults.clear()
             self.journal.clear()
+            self.clock.forget_timers()
             self.gateway.reset()
-            self.dirty = True
+            self.changed()
 
     def credentials(self) -> dict[str, str]:
         """The admin user's access key, made at first start and kept in ``credentials.json`` (mode 0600)."""

@@ -1,0 +1,69 @@
+"""Puts the sandbox together: the world, the gateway, the services and the Kubernetes side."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from pathlib import Path
+
+from instantstart_sandbox.gateway.server import Server
+from instantstart_sandbox.world.admin import Admin
+from instantstart_sandbox.world.clock import Clock
+from instantstart_sandbox.world.settings import Settings
+from instantstart_sandbox.world.state import DEFAULT_REGION, World
+
+DEFAULT_RATE = 30.0
+_SERVICES = ("quotas", "sts_tokens", "hyperpod", "eks", "cloudformation")
+
+
+class Sandbox:
+    """A world and the sockets on which it is reached."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._server: Server | None = None
+
+    def start(self, port: int = 0) -> str:
+        """Listen on 127.0.0.1; the endpoint's URL, which is also written to ``credentials.json``."""
+        self._server = Server(self.world, port)
+        endpoint = self._server.start()
+        if self.world.data_dir is not None:
+            _write_credentials(self.world.data_dir / "credentials.json", self.world.credentials() | {"endpoint_url": endpoint})
+        self.world.save()
+        return endpoint
+
+    def stop(self) -> None:
+        """Stop listening and save."""
+        if self._server is not None:
+            self._server.stop()
+        self.world.save()
+
+
+def build(
+    data_dir: Path | None = None, *, region: str = DEFAULT_REGION, rate: float | None = None, settings_file: Path | None = None
+) -> Sandbox:
+    """A sandbox, with what ``data_dir`` has saved. ``rate`` None: as saved, else 30.
+
+    One process holds one sandbox: moto's state is the process's. ValueError for bad settings or a foreign snapshot.
+    """
+    world = World(data_dir, clock=Clock(rate or DEFAULT_RATE), settings=Settings(), region=region)
+    gateway = world.gateway
+    gateway.admin = Admin(world)
+    for name in _SERVICES:
+        module = importlib.import_module(f"instantstart_sandbox.services.{name}")
+        if hasattr(module, "install"):  # while the services are being written
+            module.install(world)
+    restored = world.persist() if data_dir is not None else False
+    if settings_file is not None:
+        world.settings.update(json.loads(settings_file.read_text()))
+    if restored and rate is not None:
+        world.clock.set_rate(rate)
+    gateway.iam.seed()
+    return Sandbox(world)
+
+
+def _write_credentials(path: Path, credentials: dict[str, str]) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(credentials, file, indent=2)
+        file.write("\n")

@@ -1,0 +1,1 @@
+def install(world): pass
