@@ -1,0 +1,39 @@
+"""Amazon EKS: clusters, updates, add-ons, access entries, pod identity associations, node groups, tags."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from instantstart_sandbox.services.eks import (
+    access,
+    addon_create,
+    addon_health,
+    addon_views,
+    clusters,
+    creation,
+    nodegroups,
+    pod_identity,
+    policies,
+    tags,
+    updates,
+    versions,
+)
+from instantstart_sandbox.services.eks.clusters import revive
+
+if TYPE_CHECKING:
+    from instantstart_sandbox.world.state import World
+
+_MODULES = (access, addon_create, addon_health, addon_views, clusters, creation, nodegroups, pod_identity, policies, tags, updates, versions)
+
+__all__ = ["install", "revive"]
+
+
+def install(world: World) -> None:
+    """Register every operation and timer; no EKS call goes to moto."""
+    world.registry.close("eks")
+    for module in _MODULES:
+        for operation, handler in getattr(module, "OPERATIONS", {}).items():
+            world.registry.op("eks", operation)(handler)
+        for event, timer in getattr(module, "TIMERS", {}).items():
+            world.clock.on(event, functools.partial(timer, world))
