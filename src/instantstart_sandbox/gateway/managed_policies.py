@@ -11,7 +11,6 @@ from moto.iam.models import AWSManagedPolicy, IAMBackend
 
 NAMES = (
     "AdministratorAccess",
-    "ReadOnlyAccess",
     "AmazonEKSClusterPolicy",
     "AmazonEKSWorkerNodePolicy",
     "AmazonEKS_CNI_Policy",

@@ -24,21 +24,21 @@ os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "1"
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
 os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "false"
 
-import moto.core.utils as moto_utils  # noqa: E402
-from botocore import parsers as botocore_parsers  # noqa: E402
-from moto import backend_index as moto_index  # noqa: E402
-from moto import backends as moto_backends  # noqa: E402
-from moto.core import parse, serialize  # noqa: E402
-from moto.core.base_backend import BackendDict  # noqa: E402
-from moto.core.exceptions import ServiceException, _RESTError  # noqa: E402
-from moto.core.request import Request, determine_request_protocol  # noqa: E402
-from moto.core.routing import get_service_router  # noqa: E402
-from moto.core.utils import get_service_model  # noqa: E402
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app  # noqa: E402
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound  # noqa: E402
+import moto.core.utils as moto_utils
+from botocore import parsers as botocore_parsers
+from moto import backend_index as moto_index
+from moto import backends as moto_backends
+from moto.core import parse, serialize
+from moto.core.base_backend import BackendDict
+from moto.core.exceptions import ServiceException, _RESTError
+from moto.core.request import Request, determine_request_protocol
+from moto.core.routing import get_service_router
+from moto.core.utils import get_service_model
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from instantstart_sandbox.gateway.errors import AwsError  # noqa: E402
-from instantstart_sandbox.world.clock import Clock  # noqa: E402
+from instantstart_sandbox.gateway.errors import AwsError
+from instantstart_sandbox.world.clock import Clock
 
 # Every signed request asks for this list, and making it costs 175 stat() calls (measured: 2 ms of a call's 3)
 _MODULES = tuple(moto_backends.list_of_moto_modules())
@@ -117,7 +117,7 @@ def match(scope: Scope, environ: Environ, body: bytes) -> Call:
     """Find the operation and parse its parameters; AwsError when there is no such operation or it cannot be read."""
     try:
         model = get_service_model(scope.service)
-    except Exception as error:  # noqa: BLE001 - botocore's UnknownServiceError, or a broken model: both mean no such service
+    except Exception as error:
         raise AwsError("UnrecognizedClientException", f"The sandbox knows no service {scope.service!r}.", 403) from error
     request = Request({**environ, "wsgi.input": io.BytesIO(body)})
     try:
@@ -145,7 +145,7 @@ def _params(operation: Any, protocol: str, request: Request, uri: dict[str, Any]
                 "url_params": uri,
             }
         )
-    except Exception as error:  # noqa: BLE001 - the parser meets whatever a client sent
+    except Exception as error:
         raise AwsError("SerializationException", f"The request could not be read: {error}") from error
     return parsed
 
@@ -299,7 +299,7 @@ _seen_backends = 0
 
 def new_backends() -> bool:
     """Whether moto has made a backend since the last call: that too is state (a region's default VPC)."""
-    global _seen_backends  # noqa: PLW0603 - moto's backends are the process's, and so is this count
+    global _seen_backends
     count = sum(len(regions) for backends in BackendDict._instances for regions in backends.values())
     before, _seen_backends = _seen_backends, count
     return count > before
@@ -318,7 +318,7 @@ def _utcnow_of() -> Any:
 @functools.cache
 def partition_of(region: str) -> str:
     """The partition of a region, as botocore's endpoint data says; ``aws`` when it does not know the region."""
-    import botocore.session  # noqa: PLC0415
+    import botocore.session
 
     try:
         return botocore.session.get_session().get_partition_for_region(region)
@@ -329,6 +329,6 @@ def partition_of(region: str) -> str:
 @functools.cache
 def dns_suffix_of(partition: str) -> str:
     """The DNS suffix of a partition, from botocore's endpoint data."""
-    import botocore.session  # noqa: PLC0415
+    import botocore.session
 
     return str(botocore.session.get_session().get_component("endpoint_resolver").get_partition_dns_suffix(partition))

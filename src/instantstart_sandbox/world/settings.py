@@ -50,6 +50,9 @@ class Settings:
     fsx_create_seconds: float = 400.0
     fsx_delete_seconds: float = 120.0
 
+    #: from the request of a quota increase to its approval
+    quota_request_seconds: float = 7200.0
+
     # Unkindness
     #: a new role, or a change of its trust, is not seen by other services for this long
     iam_delay: float = 10.0

@@ -56,7 +56,7 @@ class World:
     def gateway(self) -> Gateway:
         """The WSGI application; made on first use."""
         if self._gateway is None:
-            from instantstart_sandbox.gateway.app import Gateway  # noqa: PLC0415 - the gateway knows the world, too
+            from instantstart_sandbox.gateway.app import Gateway
 
             self._gateway = Gateway(self)
         return self._gateway
@@ -72,7 +72,7 @@ class World:
 
     def persist(self) -> bool:
         """Take over what ``data_dir`` holds and save there from now on; True when there was something."""
-        from instantstart_sandbox.world.snapshot import Snapshot  # noqa: PLC0415 - needs moto, which the gateway sets up first
+        from instantstart_sandbox.world.snapshot import Snapshot
 
         if self.data_dir is None:
             raise ValueError("a world without a data folder cannot be saved")
@@ -101,7 +101,7 @@ class World:
 
         ``principal_arn`` is on whose behalf the call is made (CloudFormation acts for the caller); default: root.
         """
-        from instantstart_sandbox.gateway.inprocess import client  # noqa: PLC0415
+        from instantstart_sandbox.gateway.inprocess import client
 
         key = (service, region or self.region, principal_arn)
         with self.clock.lock:
