@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.routing import Mount
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import instantstart
@@ -55,7 +55,7 @@ def build(
         app.include_router(router, prefix=API)
     app.include_router(health.router)
     for path, mounted in (mounts or {}).items():
-        app.router.routes.append(Mount(path, app=mounted))
+        app.router.routes.append(Route(path, endpoint=mounted, include_in_schema=False))
     static.install(app, web or static.web_folder())
     openapi.install(app)
     _wrap(app, room)
@@ -77,7 +77,7 @@ def _audit_writer(room: Room) -> audit.Writer:
     return write
 
 
-def _lifespan(lifespans: Sequence[Lifespan]) -> Callable[[FastAPI], AbstractAsyncContextManager[Mapping[str, Any] | None]]:
+def _lifespan(lifespans: Sequence[Lifespan]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def run(_app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:

@@ -64,9 +64,11 @@ def _entry(scope: Scope, start: Message) -> Entry:
     caller: Caller | None = scope.get("state", {}).get("caller")
     location = Headers(raw=start.get("headers", [])).get("location", "")
     found = _OPERATION.search(location) or _OPERATION.search(scope["path"])
-    who = (caller.id, caller.kind, caller.role, caller.face) if caller else ("anonymous", "", "", "console")
     return Entry(
-        *(str(each) for each in who),
+        caller=caller.id if caller else "anonymous",
+        kind=str(caller.kind) if caller else "",
+        role=str(caller.role) if caller else "",
+        face=caller.face if caller else "console",
         method=scope["method"],
         path=str(log.redact(scope["path"]))[:512],
         summary=_summary(scope),

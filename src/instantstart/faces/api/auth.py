@@ -119,7 +119,9 @@ class Authentication:
         self._attempts.failed(address)
         if self._attempts.exhausted(address):  # a right token is never held up by somebody's wrong ones
             raise HttpProblem(429, hint="Check the token; the next attempt is taken in a minute.")
-        raise problems.Unauthenticated("identity.token_unknown", "The token is not known here, has expired or was revoked.", hint="Ask for a new one.")
+        raise problems.Unauthenticated(
+            "identity.token_unknown", "The token is not known here, has expired or was revoked.", hint="Ask for a new one."
+        )
 
 
 def _guarded(scope: Scope) -> bool:
@@ -135,7 +137,9 @@ def _same_site(scope: Scope, headers: Headers) -> None:
     """
     mutating = scope["type"] == "websocket" or scope["method"] in MUTATING
     if mutating and "origin" not in headers and headers.get("sec-fetch-site") != "same-origin":
-        raise problems.Denied("request.origin_missing", "A request with a session cookie must say its Origin.", hint="Programs: use a token.")
+        raise problems.Denied(
+            "request.origin_missing", "A request with a session cookie must say its Origin.", hint="Programs: use a token."
+        )
 
 
 def _as_caller(identity: IdentityRow, headers: Mapping[str, str], usual: str) -> Caller:

@@ -41,7 +41,7 @@ class Names:
 
     def __init__(self, settings: Settings) -> None:
         extra = [each.strip().lower() for each in settings.allowed_hosts.split(",") if each.strip()]
-        bound = [] if settings.host in ("0.0.0.0", "::") else [settings.host.lower()]  # noqa: S104 - compared, not bound
+        bound = [] if settings.host in ("0.0.0.0", "::") else [settings.host.lower()]
         self._names = frozenset((*LOOPBACK, *bound, *extra))
 
     def host_is_ours(self, host: str) -> bool:
@@ -89,7 +89,7 @@ class Gate:
     async def _pass(self, scope: Scope, receive: Receive, sender: _Sender, request_id: str) -> None:
         try:
             await self._app(scope, _Body(receive), sender)
-        except Exception as error:  # the API's boundary: nothing leaves it but a Problem
+        except Exception as error:  # noqa: BLE001 - the API's boundary: nothing leaves it but a Problem
             problem = crashed(error, request_id)
             if not sender.started:
                 await refuse(problem, scope, receive, sender)

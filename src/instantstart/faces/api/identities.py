@@ -44,7 +44,9 @@ class NewToken(BaseModel):
 
     name: Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+$", description="Who or what will use it.")]
     role: Annotated[Role, Field(strict=False, description="viewer looks, operator acts, admin also manages tokens and forgets clusters.")]
-    kind: Annotated[Kind, Field(default=Kind.person, strict=False, description="A person, or an agent, which can neither approve nor be an admin.")]
+    kind: Annotated[
+        Kind, Field(default=Kind.person, strict=False, description="A person, or an agent, which can neither approve nor be an admin.")
+    ]
     expires_in_days: Annotated[int | None, Field(default=None, ge=1, le=3650, description="Days until it ends; left out: it does not.")]
 
     @model_validator(mode="after")
@@ -110,8 +112,12 @@ def create_session(request: Request, response: Response, room: RoomDep, ask: Sig
     identity = identities.consume_code(ask.code) if ask.code else identities.find_token(ask.token)
     if identity is None:
         attempts.failed(address)
-        detail = "The sign-in link was used already or has ended." if ask.code else "The token is not known here, has expired or was revoked."
-        raise problems.Unauthenticated("identity.sign_in_failed", detail, hint="Start the server again for a new link, or sign in with a token.")
+        detail = (
+            "The sign-in link was used already or has ended." if ask.code else "The token is not known here, has expired or was revoked."
+        )
+        raise problems.Unauthenticated(
+            "identity.sign_in_failed", detail, hint="Start the server again for a new link, or sign in with a token."
+        )
     attempts.succeeded(address)
     secret, expires_at = identities.create_session(identity.id)
     secure = request.url.scheme == "https"
@@ -152,7 +158,9 @@ def create_token(room: RoomDep, _caller: Admin, ask: NewToken) -> CreatedToken:
 
 
 @router.delete("/tokens/{identity_id}", operation_id="token_revoke", summary="Revoke a token")
-def revoke_token(room: RoomDep, _caller: Admin, identity_id: Annotated[str, Path(max_length=64, description="Id of the token's identity.")]) -> IdentityRow:
+def revoke_token(
+    room: RoomDep, _caller: Admin, identity_id: Annotated[str, Path(max_length=64, description="Id of the token's identity.")]
+) -> IdentityRow:
     """End a token and the sessions it began, at once. The last administrator's token is kept."""
     with _deciding:
         keep_one_admin(room, identity_id)
@@ -169,16 +177,21 @@ def keep_one_admin(room: Any, identity_id: str) -> None:
         raise problems.Conflict("identity.last_admin", "This is the last administrator's token.", hint="Create another admin token first.")
 
 
+class AuditQuery(BaseModel):
+    """Which lines to list."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    identity: Annotated[str | None, Field(default=None, max_length=64, description="Only calls of this identity.")]
+    face: Annotated[str | None, Field(default=None, max_length=16, description="Only calls through this face: api, console, cli or mcp.")]
+    operation_id: Annotated[str | None, Field(default=None, max_length=64, description="Only calls that began or touched this operation.")]
+    limit: Annotated[int, Field(default=50, ge=1, le=200, description="Most lines to answer.")]
+    cursor: Annotated[str | None, Field(default=None, max_length=200, description="The cursor of the page before.")]
+
+
 @router.get("/audit", operation_id="audit_list", summary="List the audit log")
-def list_audit(
-    room: RoomDep,
-    _caller: Admin,
-    identity: Annotated[str | None, Query(max_length=64, description="Only calls of this identity.")] = None,
-    face: Annotated[str | None, Query(max_length=16, description="Only calls through this face: api, console, cli or mcp.")] = None,
-    operation_id: Annotated[str | None, Query(max_length=64, description="Only calls that began or touched this operation.")] = None,
-    limit: Annotated[int, Query(ge=1, le=200, description="Most lines to answer.")] = 50,
-    cursor: Annotated[str | None, Query(max_length=200, description="The cursor of the page before.")] = None,
-) -> AuditPage:
+def list_audit(room: RoomDep, _caller: Admin, asked: Annotated[AuditQuery, Query()]) -> AuditPage:
     """Who changed what, through which face, with which answer."""
-    page = room.store.audit.list(AuditFilter(caller=identity, face=face, operation_id=operation_id), limit=limit, cursor=cursor)
+    wanted = AuditFilter(caller=asked.identity, face=asked.face, operation_id=asked.operation_id)
+    page = room.store.audit.list(wanted, limit=asked.limit, cursor=asked.cursor)
     return AuditPage(tuple(page.items), page.cursor)

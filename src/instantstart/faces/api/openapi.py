@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, iter_route_contexts
 
 from instantstart.base import problems
 
@@ -88,7 +88,8 @@ def install(app: FastAPI) -> None:
 
 def api_routes(app: FastAPI) -> list[APIRoute]:
     """Every route of the app that is described, with its dependencies."""
-    return [each for each in app.routes if isinstance(each, APIRoute) and each.include_in_schema]
+    found = (context.original_route for context in iter_route_contexts(app.routes))
+    return [each for each in found if isinstance(each, APIRoute) and each.include_in_schema]
 
 
 def _amend(document: dict[str, Any], routes: Mapping[str, APIRoute]) -> None:

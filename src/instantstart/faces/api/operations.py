@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from instantstart.base import problems
 from instantstart.capabilities.doors import Caller, Kind, Operator, RoomDep, Viewer
@@ -42,30 +43,36 @@ def located(response: Response, operation: Operation) -> Operation:
 def only_people(caller: Caller) -> None:
     """Raises Denied when the caller is an agent: a yes to a destructive act is a person's."""
     if caller.kind is not Kind.person:
-        raise problems.Denied("approval.needs_person", "Only a person may decide this.", hint="Open the operation in the console and decide there.")
+        raise problems.Denied(
+            "approval.needs_person", "Only a person may decide this.", hint="Open the operation in the console and decide there."
+        )
+
+
+class OperationQuery(BaseModel):
+    """What to list, and in which order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: Annotated[list[OperationStatus], Field(default=[], max_length=8, description="Only operations with one of these statuses.")]
+    workflow: Annotated[str | None, Field(default=None, max_length=80, description="Only this workflow, such as cluster.create.")]
+    cluster: Annotated[str | None, Field(default=None, max_length=128, description="Only operations on this cluster.")]
+    mine: Annotated[bool, Field(default=False, description="Only what the caller asked for.")]
+    sort: Annotated[Literal["newest", "oldest"], Field(default="newest", description="Order by time of asking.")]
+    limit: Annotated[int, Field(default=50, ge=1, le=200, description="Most operations to answer.")]
+    cursor: Annotated[str | None, Field(default=None, max_length=200, description="The cursor of the page before.")]
 
 
 @router.get("", operation_id="operation_list", summary="List operations")
-def list_operations(
-    room: RoomDep,
-    caller: Viewer,
-    status: Annotated[list[OperationStatus] | None, Query(max_length=8, description="Only operations with one of these statuses.")] = None,
-    workflow: Annotated[str | None, Query(max_length=80, description="Only this workflow, such as cluster.create.")] = None,
-    cluster: Annotated[str | None, Query(max_length=128, description="Only operations on this cluster.")] = None,
-    mine: Annotated[bool, Query(description="Only what the caller asked for.")] = False,
-    sort: Annotated[Literal["newest", "oldest"], Query(description="Order by time of asking.")] = "newest",
-    limit: Annotated[int, Query(ge=1, le=200, description="Most operations to answer.")] = 50,
-    cursor: Annotated[str | None, Query(max_length=200, description="The cursor of the page before.")] = None,
-) -> OperationPage:
+def list_operations(room: RoomDep, caller: Viewer, asked: Annotated[OperationQuery, Query()]) -> OperationPage:
     """Every operation, running and ended, with its stages. Ended ones stay."""
     wanted = OperationFilter(
-        statuses=tuple(status or ()),
-        workflow=workflow,
-        cluster=cluster,
-        caller=caller.id if mine else None,
-        oldest_first=sort == "oldest",
+        statuses=tuple(asked.status),
+        workflow=asked.workflow,
+        cluster=asked.cluster,
+        caller=caller.id if asked.mine else None,
+        oldest_first=asked.sort == "oldest",
     )
-    page = room.engine.list(wanted, limit=limit, cursor=cursor)
+    page = room.engine.list(wanted, limit=asked.limit, cursor=asked.cursor)
     return OperationPage(tuple(page.items), page.cursor)
 
 

@@ -32,7 +32,9 @@ class HttpProblem(problems.Problem):
     """A refusal with an HTTP status of its own (400, 404, 405, 413, 415, 421, 429)."""
 
     def __init__(self, status: int, detail: str | None = None, *, code: str | None = None, hint: str | None = None) -> None:
-        kind, usual, sentence = _HTTP.get(status, ("broken" if status >= 500 else "invalid", f"http.status_{status}", "The request was refused."))
+        kind, usual, sentence = _HTTP.get(
+            status, ("broken" if status >= 500 else "invalid", f"http.status_{status}", "The request was refused.")
+        )
         super().__init__(code or usual, detail or sentence, hint=hint)
         self.http_status = status
         self.http_kind = kind

@@ -42,7 +42,9 @@ async def wait_operation(
     _caller: Viewer,
     operation_id: OperationId,
     seconds: Annotated[int, Query(ge=0, le=MAX_WAIT_SECONDS, description="Longest time to wait, in real seconds.")] = 30,
-    after: Annotated[int | None, Query(ge=0, le=2**53, description="Answer at the first event above this sequence; left out: wait for the end.")] = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=2**53, description="Answer at the first event above this sequence; left out: wait for the end.")
+    ] = None,
 ) -> Operation:
     """The operation as soon as it has ended, is blocked or awaits approval (or has a new event, with ``after``), else after ``seconds``."""
     deadline = asyncio.get_running_loop().time() + seconds

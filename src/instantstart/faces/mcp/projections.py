@@ -1,0 +1,121 @@
+"""Answers small enough for a model: what decides the next step, bounded, with foreign text marked as untrusted.
+
+Every string is cut and stripped of control and invisible characters; text that others wrote (events, reasons, evidence)
+stands under a key that begins with ``untrusted_``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from instantstart.faces.mcp.catalog import Shape
+
+Json = dict[str, Any]
+MAX_TEXT = 400
+MAX_ITEMS = 60
+#: about 2,000 tokens
+MAX_BYTES = 7000
+_DONE = frozenset({"done", "skipped"})
+_AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked", "awaiting_approval"})
+
+
+def plain(text: str, limit: int = MAX_TEXT) -> str:
+    """``text`` in printable characters, cut at ``limit``."""
+    clean = "".join(c if c.isprintable() else " " for c in text[: limit * 2])
+    clean = " ".join(clean.split())
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def compact(value: Any, items: int = MAX_ITEMS) -> Any:
+    """``value`` without empty fields, long texts or long lists. Zero and false are kept: they tell something."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, Mapping):
+        kept = {plain(str(key), 80): compact(inner, items) for key, inner in value.items() if inner not in (None, "", [], {}, ())}
+        kept.update({f"{key}_omitted": len(inner) - items for key, inner in value.items() if isinstance(inner, list) and len(inner) > items})
+        return kept
+    if isinstance(value, list):
+        return [compact(each, items) for each in value[:items]]
+    return round(value, 1) if isinstance(value, float) else value
+
+
+def problem(document: Mapping[str, Any]) -> Json:
+    """A problem without what a model does not need; its evidence marked."""
+    kept = {key: document[key] for key in ("code", "kind", "detail", "hint", "fields", "retryable") if document.get(key) not in (None, [])}
+    return compact(kept | ({"untrusted_evidence": document["evidence"]} if document.get("evidence") else {}))  # type: ignore[no-any-return]
+
+
+def operation(document: Mapping[str, Any]) -> Json:
+    """An operation: where it stands, what it waits for, and which tool to call next."""
+    if "workflow" not in document or "stages" not in document:  # a plan, or "already so"
+        return compact(document)  # type: ignore[no-any-return]
+    stages = document["stages"]
+    told = {
+        "operation_id": document["id"],
+        "workflow": document["workflow"],
+        "cluster": document.get("cluster"),
+        "status": document["status"],
+        "elapsed_seconds": int(document["elapsed_seconds"]),
+        "typical_seconds": int(document["typical_seconds"]),
+        "slow": document["slow"] or None,
+        "done": [s["name"] for s in stages if s["status"] in _DONE],
+        "now": [_stage(s) for s in stages if s["status"] not in (*_DONE, "pending")],
+        "to_come": [s["name"] for s in stages if s["status"] == "pending"],
+        "problem": problem(document["problem"]) if document.get("problem") else None,
+        "next_step": document.get("next_step"),
+        "result": document.get("result") if document["status"] == "succeeded" else None,
+    }
+    if document["status"] not in _AT_REST:
+        told |= {"status_tool": "operation_wait", "check_again_in_seconds": document["next_check_in_seconds"]}
+    return compact(told)  # type: ignore[no-any-return]
+
+
+def _stage(stage: Mapping[str, Any]) -> Json:
+    progress = stage.get("progress") or {}
+    return {
+        "stage": stage["name"],
+        "says": stage["says"],
+        "status": stage["status"],
+        "elapsed_seconds": int(stage["elapsed_seconds"]),
+        "typical_seconds": int(stage["typical_seconds"]),
+        "progress": f"{progress['done']}/{progress['total']} {progress['unit']}" if progress else None,
+        "untrusted_because": stage.get("because"),
+    }
+
+
+def operations(document: Mapping[str, Any]) -> Json:
+    """A list of operations, one line of facts each."""
+    keys = ("id", "workflow", "cluster", "status", "created_at", "next_step")
+    items = [{key: each.get(key) for key in keys} for each in document["items"]]
+    return compact({"shown": len(items), "items": items, "cursor": document.get("cursor")})  # type: ignore[no-any-return]
+
+
+def events(document: Mapping[str, Any]) -> Json:
+    """Events: time, stage, and the text, which may quote AWS or Kubernetes."""
+    items = [
+        {"seq": e["seq"], "at": e["at"], "stage": e.get("stage"), "level": e["level"] if e["level"] != "info" else None, "untrusted_message": e["message"]}
+        for e in document["items"]
+    ]
+    return compact({"shown": len(items), "last_seq": document["last_seq"], "items": items})  # type: ignore[no-any-return]
+
+
+_SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
+    Shape.compact: compact,
+    Shape.operation: operation,
+    Shape.operations: operations,
+    Shape.events: events,
+}
+
+
+def shaped(shape: Shape, document: Any) -> Json:
+    """The answer of a tool: projected, and cut to about 2,000 tokens with a note when it was more."""
+    if not isinstance(document, Mapping):
+        document = {"items": document} if isinstance(document, list) else {"ok": True}
+    told = _SHAPES[shape](document)
+    items = MAX_ITEMS
+    while len(json.dumps(told, ensure_ascii=False).encode()) > MAX_BYTES and items > 1:
+        items //= 2
+        told = {**compact(told, items), "cut": "The answer was too long; filter, or ask for less."}
+    return told

@@ -1,0 +1,108 @@
+"""A route's description as a tool's: where each argument goes, and one flat, lean input schema.
+
+Lean: no ``$ref``, no ``title``, no ``anyOf [X, null]``, no ``default: null``. A model reads every byte on every turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from instantstart.faces.mcp.catalog import NEVER_SHOWN, Tool
+
+Json = dict[str, Any]
+_DROPPED = frozenset({"title", "examples", "additionalProperties", "format"})
+_METHODS = ("get", "put", "post", "patch", "delete")
+
+
+@dataclass(frozen=True)
+class Route:
+    """One operation of the OpenAPI: how to call it, and which arguments go into path and query; the rest is the body."""
+
+    method: str
+    path: str
+    path_names: frozenset[str]
+    query_names: frozenset[str]
+    has_body: bool
+    schema: Json
+
+    @property
+    def takes_selected(self) -> bool:
+        """Whether a missing ``cluster`` may be filled in from the caller's selection."""
+        return "cluster" in self.path_names and "cluster" not in self.schema.get("required", ())
+
+
+def routes(openapi: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Json]]:
+    """(operationId, method, path, description) of every route."""
+    for path, described in openapi["paths"].items():
+        for method in _METHODS:
+            if method in described:
+                yield described[method]["operationId"], method.upper(), path, described[method]
+
+
+def bind(openapi: Mapping[str, Any], tools: tuple[Tool, ...]) -> dict[str, Route]:
+    """The route of every tool that the app has, by the tool's name."""
+    wanted = {tool.name: tool for tool in tools}
+    return {name: _route(openapi, method, path, operation, wanted[name]) for name, method, path, operation in routes(openapi) if name in wanted}
+
+
+def _route(openapi: Mapping[str, Any], method: str, path: str, operation: Json, tool: Tool) -> Route:
+    properties: Json = {}
+    required: list[str] = []
+    places: dict[str, set[str]] = {"path": set(), "query": set(), "header": set()}
+    for parameter in operation.get("parameters", ()):
+        name = parameter["name"]
+        places[parameter["in"]].add(name)
+        if name in NEVER_SHOWN or name in tool.hides or parameter["in"] == "header":
+            continue
+        schema = lean({**parameter["schema"], **({"description": parameter["description"]} if "description" in parameter else {})}, openapi)
+        selected = name == "cluster" and parameter["in"] == "path" and not tool.names_cluster
+        properties[name] = {"type": "string", "description": "Its tag; left out: the selected one."} if selected else schema
+        if parameter.get("required") and not selected:
+            required.append(name)
+    body = operation.get("requestBody")
+    if body:
+        asked = lean(body["content"]["application/json"]["schema"], openapi)
+        properties.update({name: schema for name, schema in asked.get("properties", {}).items() if name not in tool.hides})
+        required.extend(asked.get("required", ()))
+    schema = {"type": "object", "properties": properties} | ({"required": required} if required else {})
+    return Route(method, path, frozenset(places["path"]), frozenset(places["query"]), bool(body), schema)
+
+
+def lean(schema: Mapping[str, Any], openapi: Mapping[str, Any]) -> Json:
+    """``schema`` with references put in place and everything dropped that tells a model nothing."""
+    if "$ref" in schema:
+        inner: Mapping[str, Any] = openapi
+        for step in schema["$ref"].removeprefix("#/").split("/"):
+            inner = inner[step]
+        said = {key: value for key, value in inner.items() if key != "description" or "enum" not in inner}  # an enum's is for programmers
+        return lean({**said, **{key: value for key, value in schema.items() if key != "$ref"}}, openapi)
+    folded = _fold(schema)
+    if folded is not schema:
+        return lean(folded, openapi)
+    return {key: _value(key, value, openapi) for key, value in schema.items() if key not in _DROPPED and not _tells_nothing(key, value)}
+
+
+def _tells_nothing(key: str, value: Any) -> bool:
+    return key == "default" and value in (None, [], "")
+
+
+def _value(key: str, value: Any, openapi: Mapping[str, Any]) -> Any:
+    if key == "properties":
+        return {name: lean(inner, openapi) for name, inner in value.items()}
+    if key == "items":
+        return lean(value, openapi)
+    if key in ("anyOf", "oneOf", "allOf"):
+        return [lean(inner, openapi) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _fold(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``anyOf [X, null]`` and a choice of one are just X."""
+    for key in ("anyOf", "allOf", "oneOf"):
+        if key in schema:
+            real = [each for each in schema[key] if each.get("type") != "null"]
+            if len(real) == 1:
+                return {**real[0], **{name: value for name, value in schema.items() if name != key}}
+    return schema

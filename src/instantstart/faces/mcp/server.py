@@ -1,0 +1,172 @@
+"""The MCP server: tools are the REST routes, called as whoever calls the tool.
+
+Two entries share it: the streamable HTTP app mounted in the control plane (calls stay in the process), and the
+stdio program, a thin client of a running control plane. Neither launches an engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import CallToolResult, ListToolsResult, TextContent, ToolAnnotations
+from mcp_types import Tool as WireTool
+
+import instantstart
+from instantstart.base import log, problems
+from instantstart.faces.mcp import catalog, projections
+from instantstart.faces.mcp.catalog import Effect, Tool, Toolset
+from instantstart.faces.mcp.rest import API, Rest
+from instantstart.faces.mcp.schemas import Json, Route, bind
+
+logger = log.get("instantstart.mcp")
+MAX_WAIT_SECONDS = 50
+_LOOK_SECONDS = 5
+_AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked", "awaiting_approval"})
+_HINTS: Mapping[Effect, ToolAnnotations] = {
+    Effect.reads: ToolAnnotations(read_only_hint=True),
+    Effect.changes: ToolAnnotations(destructive_hint=False, idempotent_hint=True),
+    Effect.destroys: ToolAnnotations(destructive_hint=True),
+}
+
+#: fetches the app's OpenAPI document
+Describe = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass
+class Face:
+    """What every call needs: the HTTP client, the description of the app, the toolsets where the transport does not name them."""
+
+    http: httpx2.AsyncClient
+    describe: Describe
+    toolsets: frozenset[Toolset] = catalog.DEFAULT_TOOLSETS
+    #: the Authorization header where the transport carries none (stdio)
+    authorization: str | None = None
+    _routes: dict[str, Route] = field(default_factory=dict)
+
+    async def routes(self) -> dict[str, Route]:
+        """The routes of all tools; read once."""
+        if not self._routes:
+            self._routes = bind(await self.describe(), catalog.TOOLS)
+        return self._routes
+
+    def of(self, context: Any) -> tuple[Rest, frozenset[Toolset]]:
+        """Whom this call is for, and which tools it may list: from the HTTP request, or this process's own."""
+        request = context.request
+        if request is None:
+            return Rest(self.http, self.authorization), self.toolsets
+        try:
+            toolsets = catalog.parse_toolsets(request.query_params.get("toolsets"))
+        except ValueError:
+            toolsets = self.toolsets
+        return Rest(self.http, request.headers.get("authorization")), toolsets
+
+
+def server(face: Face) -> Server[Any]:
+    """An MCP server over ``face``."""
+
+    async def on_list(context: Any, _params: Any) -> ListToolsResult:
+        _, toolsets = face.of(context)
+        routes = await face.routes()
+        return ListToolsResult(tools=[_wire(tool, routes[tool.name]) for tool in catalog.chosen(toolsets) if tool.name in routes])
+
+    async def on_call(context: Any, params: Any) -> CallToolResult:
+        try:
+            return _answer(await _call(face, context, params.name, params.arguments or {}))
+        except problems.Problem as problem:
+            return _failure(problem)
+        except Exception:  # noqa: BLE001 - MCP's boundary: nothing leaves it but a Problem
+            logger.exception("unexpected exception in a tool")
+            return _failure(problems.Broken("request.crashed", "Something went wrong inside InstantStart.", hint="See the server's log."))
+
+    return Server(
+        "instantstart", version=instantstart.__version__, instructions=catalog.INSTRUCTIONS, on_list_tools=on_list, on_call_tool=on_call
+    )
+
+
+def _wire(tool: Tool, route: Route) -> WireTool:
+    return WireTool(name=tool.name, description=tool.description, input_schema=route.schema, annotations=_HINTS[tool.effect])
+
+
+async def _call(face: Face, context: Any, name: str, arguments: Mapping[str, Any]) -> Json:
+    tool = next((each for each in catalog.TOOLS if each.name == name), None)
+    rest, toolsets = face.of(context)
+    route = (await face.routes()).get(name)
+    if tool is None or route is None or tool.toolset not in toolsets:
+        raise problems.NotFound("tool.unknown", f"There is no tool {projections.plain(name, 80)} in this set.", hint="tools/list shows them.")
+    if name == "operation_wait":
+        return projections.shaped(tool.shape, await _wait(rest, context, route, arguments))
+    return projections.shaped(tool.shape, await rest.call(route, arguments))
+
+
+async def _wait(rest: Rest, context: Any, route: Route, arguments: Mapping[str, Any]) -> Any:
+    """Looks in short requests until the operation rests or the time is over, and reports each change as progress."""
+    wanted = arguments.get("seconds", MAX_WAIT_SECONDS)
+    if not isinstance(wanted, int) or isinstance(wanted, bool) or not 0 <= wanted <= MAX_WAIT_SECONDS:
+        return await rest.call(route, arguments)  # refused by the route, in its words
+    operation = await rest.call(route, {**arguments, "seconds": 0})
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wanted
+    await _report(context, operation)
+    while operation["status"] not in _AT_REST and (left := deadline - loop.time()) > 0:
+        query = {"seconds": max(1, min(_LOOK_SECONDS, int(left))), "after": operation["seq"]}
+        operation = await rest.send("GET", f"{API}/operations/{operation['id']}/wait", query=query)
+        await _report(context, operation)
+    return operation
+
+
+async def _report(context: Any, operation: Json) -> None:
+    stages = operation["stages"]
+    done = sum(1 for stage in stages if stage["status"] in ("done", "skipped"))
+    now = next((stage for stage in stages if stage["status"] in ("running", "waiting")), None)
+    message = f"{now['says']}: {now['because'] or now['status']}" if now else str(operation["status"])
+    await context.session.report_progress(done, len(stages), projections.plain(message))
+
+
+def _answer(told: Json) -> CallToolResult:
+    told = log.redact(told)
+    return CallToolResult(content=[TextContent(type="text", text=json.dumps(told, ensure_ascii=False, separators=(",", ":")))], structured_content=told)
+
+
+def _failure(problem: problems.Problem) -> CallToolResult:
+    told = log.redact(projections.problem(problem.document()))
+    return CallToolResult(
+        is_error=True,
+        content=[TextContent(type="text", text=json.dumps(told, ensure_ascii=False, separators=(",", ":")))],
+        structured_content=told,
+    )
+
+
+@contextlib.asynccontextmanager
+async def http_app(face: Face) -> AsyncIterator[Callable[..., Awaitable[None]]]:
+    """The streamable HTTP transport as a bare ASGI app. Stateless: no session is lost by a restart, any replica answers.
+
+    The Host, the Origin and the bearer are checked by the gate of the app it is mounted in.
+    """
+    manager = StreamableHTTPSessionManager(server(face), stateless=True)
+    async with manager.run():
+        yield manager.handle_request
+
+
+async def stdio(url: str, token: str | None, toolsets: frozenset[Toolset]) -> None:
+    """Serve MCP on standard input and output as a thin client of the control plane at ``url``."""
+    logging.getLogger("mcp").setLevel(logging.WARNING)
+    async with httpx2.AsyncClient(base_url=url, timeout=httpx2.Timeout(60.0, connect=5.0)) as http:
+        authorization = f"Bearer {token}" if token else None
+
+        async def describe() -> Mapping[str, Any]:
+            document: Mapping[str, Any] = await Rest(http, authorization).send("GET", "/openapi.json")
+            return document
+
+        made = server(Face(http, describe, toolsets, authorization))
+        async with stdio_server() as (reading, writing):
+            await made.run(reading, writing, made.create_initialization_options())
