@@ -84,6 +84,8 @@ class Workflow:
     renamed: Mapping[str, str] = field(default_factory=dict)
     #: which operations an identical request may join while active; a different one is a Conflict
     destructive: bool = False
+    #: True: behind another operation on the same subject it waits its turn, instead of being refused with a Conflict
+    queueable: bool = False
 
     def stages(self) -> tuple[Stage, ...]:
         """Every stage in declared order."""

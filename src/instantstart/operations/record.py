@@ -26,8 +26,10 @@ class OperationStatus(StrEnum):
 TERMINAL = frozenset({OperationStatus.succeeded, OperationStatus.failed, OperationStatus.cancelled})
 #: an operation with one of these is being executed now
 EXECUTING = frozenset({OperationStatus.running, OperationStatus.waiting})
-#: an operation with one of these holds its subject
+#: an operation with one of these has not ended
 ACTIVE = frozenset(OperationStatus) - TERMINAL
+#: an operation with one of these holds its subject: another on it waits its turn, or is refused
+HOLDING = ACTIVE - {OperationStatus.awaiting_approval}
 #: ``retry`` takes an operation with one of these
 RETRYABLE = frozenset({OperationStatus.failed, OperationStatus.blocked, OperationStatus.cancelled})
 

@@ -24,7 +24,9 @@ class Approvals:
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
 
-    def create(self, caller: str, request_hash: str, summary: str, expires_at: dt.datetime, *, granted: bool = True) -> tuple[ApprovalRow, str]:
+    def create(
+        self, caller: str, request_hash: str, summary: str, expires_at: dt.datetime, *, granted: bool = True
+    ) -> tuple[ApprovalRow, str]:
         """A new approval and its secret (shown once). Not ``granted``: a person must decide first."""
         secret = secrets.token_urlsafe(24)
         row = ApprovalRow(new_id("ap"), caller, request_hash, summary, self._connector.now(), expires_at, GRANTED if granted else PENDING)
@@ -45,10 +47,10 @@ class Approvals:
         with self._connector.transaction() as connection:  # one statement: of two who use it at once, one changes a row
             return connection.execute(sa.update(_APPROVALS).where(usable).values(state=USED)).rowcount == 1
 
-    def find(self, id: str) -> ApprovalRow | None:
+    def find(self, approval_id: str) -> ApprovalRow | None:
         """The approval, or None."""
         with self._connector.read() as connection:
-            row = connection.execute(sa.select(*_SHOWN).where(_APPROVALS.c.id == id)).mappings().one_or_none()
+            row = connection.execute(sa.select(*_SHOWN).where(_APPROVALS.c.id == approval_id)).mappings().one_or_none()
         return ApprovalRow(**row) if row else None
 
     def list_pending(self) -> list[ApprovalRow]:
@@ -57,17 +59,17 @@ class Approvals:
         with self._connector.read() as connection:
             return [ApprovalRow(**row) for row in connection.execute(query.order_by(_APPROVALS.c.created_at, _APPROVALS.c.id)).mappings()]
 
-    def decide(self, id: str, by: str, *, grant: bool) -> ApprovalRow:
+    def decide(self, approval_id: str, by: str, *, grant: bool) -> ApprovalRow:
         """A person's yes or no. Raises NotFound, and Conflict when it was decided already or has expired."""
         now = self._connector.now()
-        open_ = (_APPROVALS.c.id == id) & (_APPROVALS.c.state == PENDING) & (_APPROVALS.c.expires_at > now)
+        open_ = (_APPROVALS.c.id == approval_id) & (_APPROVALS.c.state == PENDING) & (_APPROVALS.c.expires_at > now)
         verdict = {"state": GRANTED if grant else REJECTED, "decided_by": by, "decided_at": now}
         with self._connector.transaction() as connection:
             changed = connection.execute(sa.update(_APPROVALS).where(open_).values(**verdict)).rowcount
-            row = self.find(id)
+            row = self.find(approval_id)
         if row is None:
-            raise problems.NotFound("approval.unknown", f"There is no approval {id}.")
+            raise problems.NotFound("approval.unknown", f"There is no approval {approval_id}.")
         if not changed:
             told = "has expired" if row.state == PENDING else f"is {row.state} already"
-            raise problems.Conflict("approval.decided", f"Approval {id} {told}.", hint="Ask for a new plan.")
+            raise problems.Conflict("approval.decided", f"Approval {approval_id} {told}.", hint="Ask for a new plan.")
         return row

@@ -28,17 +28,17 @@ class Audit:
             number = connection.execute(sa.insert(_AUDIT).values(**values).returning(_AUDIT.c.number)).scalar_one()
         return dataclasses.replace(row, number=number)
 
-    def list(self, filter: AuditFilter, limit: int = 50, cursor: str | None = None) -> Page[AuditRow]:
+    def list(self, wanted: AuditFilter, limit: int = 50, cursor: str | None = None) -> Page[AuditRow]:
         """One page, newest first. Raises Invalid for a cursor that is not ours."""
         column = _AUDIT.c
-        wanted = {"caller": filter.caller, "face": filter.face, "operation_id": filter.operation_id}
-        query = sa.select(_AUDIT).where(*(column[name] == value for name, value in wanted.items() if value is not None))
-        if filter.path_prefix is not None:
-            query = query.where(column.path.startswith(filter.path_prefix, autoescape=True))
-        if filter.after is not None:
-            query = query.where(column.at >= filter.after)
-        if filter.before is not None:
-            query = query.where(column.at < filter.before)
+        named = {"caller": wanted.caller, "face": wanted.face, "operation_id": wanted.operation_id}
+        query = sa.select(_AUDIT).where(*(column[name] == value for name, value in named.items() if value is not None))
+        if wanted.path_prefix is not None:
+            query = query.where(column.path.startswith(wanted.path_prefix, autoescape=True))
+        if wanted.after is not None:
+            query = query.where(column.at >= wanted.after)
+        if wanted.before is not None:
+            query = query.where(column.at < wanted.before)
         with self._connector.read() as connection:
             found = connection.execute(after_cursor(query, column.number, cursor).limit(limit + 1)).mappings()
             return page_of([AuditRow(**row) for row in found], limit, lambda row: row.number)

@@ -30,7 +30,9 @@ def address(url: str | None, data_dir: Path) -> sa.URL:
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError as error:
-        raise problems.Invalid("settings.database_url", "The database URL cannot be read; it looks like postgresql://user@host/name.") from error
+        raise problems.Invalid(
+            "settings.database_url", "The database URL cannot be read; it looks like postgresql://user@host/name."
+        ) from error
     if parsed.drivername not in ("postgres", "postgresql", "postgresql+psycopg"):
         raise problems.Invalid("settings.database_url", f"The database URL speaks of {parsed.drivername}; only postgresql:// is supported.")
     return parsed.set(drivername="postgresql+psycopg")
@@ -50,6 +52,8 @@ class Connector:
         self.embedded = url.get_backend_name() == "sqlite"
         self._engine = sa.create_engine(url, **self._options())
         self._local = threading.local()
+        # One writer at a time is SQLite's law; queueing here is fair, while SQLite's own busy handler sleeps and retries.
+        self._gate: contextlib.AbstractContextManager[object] = threading.Lock() if self.embedded else contextlib.nullcontext()
         if self.embedded:
             sa.event.listen(self._engine, "connect", _prepare_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
@@ -68,7 +72,7 @@ class Connector:
             self._take(ambient, lock)
             yield ambient
             return
-        with self._writer.begin() as connection:
+        with self._gate, self._writer.begin() as connection:
             self._take(connection, lock)
             self._local.connection = connection
             try:
@@ -104,7 +108,7 @@ class Connector:
         self._engine.dispose()
 
 
-def _prepare_sqlite(connection: Any, _record: Any) -> None:  # noqa: ANN401 - the driver's own connection
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # we say BEGIN ourselves; the driver's own guess cannot make DDL transactional
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={_BUSY_SECONDS * 1000}"):
         connection.execute(f"PRAGMA {pragma}")

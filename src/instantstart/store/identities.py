@@ -64,34 +64,28 @@ class Identities:
             with self._connector.transaction() as connection:
                 connection.execute(sa.update(_IDENTITIES).where(_IDENTITIES.c.id == identity.id).values(last_used_at=now))
 
-    def find(self, id: str) -> IdentityRow | None:
+    def find(self, identity_id: str) -> IdentityRow | None:
         """The identity, living or not, or None."""
         with self._connector.read() as connection:
-            row = connection.execute(sa.select(*_SHOWN).where(_IDENTITIES.c.id == id)).mappings().one_or_none()
+            row = connection.execute(sa.select(*_SHOWN).where(_IDENTITIES.c.id == identity_id)).mappings().one_or_none()
         return IdentityRow(**row) if row else None
 
-    def list(self) -> list[IdentityRow]:
-        """Every identity, living or not, oldest first."""
-        with self._connector.read() as connection:
-            rows = connection.execute(sa.select(*_SHOWN).order_by(_IDENTITIES.c.created_at, _IDENTITIES.c.id)).mappings()
-            return [IdentityRow(**row) for row in rows]
-
-    def revoke(self, id: str) -> IdentityRow:
+    def revoke(self, identity_id: str) -> IdentityRow:
         """End the token and every session of an identity. Again: no change. Raises NotFound (identity.unknown)."""
         with self._connector.transaction() as connection:
-            living = sa.update(_IDENTITIES).where(_IDENTITIES.c.id == id, _IDENTITIES.c.revoked_at.is_(None))
+            living = sa.update(_IDENTITIES).where(_IDENTITIES.c.id == identity_id, _IDENTITIES.c.revoked_at.is_(None))
             connection.execute(living.values(revoked_at=self._connector.now()))
-            connection.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.identity_id == id))
-            connection.execute(sa.delete(_CODES).where(_CODES.c.identity_id == id))
-            revoked = self.find(id)
+            connection.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.identity_id == identity_id))
+            connection.execute(sa.delete(_CODES).where(_CODES.c.identity_id == identity_id))
+            revoked = self.find(identity_id)
         if revoked is None:
-            raise problems.NotFound("identity.unknown", f"There is no identity {id}.")
+            raise problems.NotFound("identity.unknown", f"There is no identity {identity_id}.")
         return revoked
 
-    def select_cluster(self, id: str, tag: str | None) -> None:
+    def select_cluster(self, identity_id: str, tag: str | None) -> None:
         """Remember which cluster this identity works on by default; None forgets it."""
         with self._connector.transaction() as connection:
-            connection.execute(sa.update(_IDENTITIES).where(_IDENTITIES.c.id == id).values(selected_cluster=tag))
+            connection.execute(sa.update(_IDENTITIES).where(_IDENTITIES.c.id == identity_id).values(selected_cluster=tag))
 
     def unselect_cluster(self, tag: str) -> None:
         """Forget a cluster that is gone, for everybody who had selected it."""
@@ -136,3 +130,9 @@ class Identities:
         with self._connector.transaction() as connection:  # DELETE .. RETURNING: of two who use it at once, one gets a row
             identity_id = connection.execute(sa.delete(_CODES).where(living).returning(_CODES.c.identity_id)).scalar_one_or_none()
         return self._living(sa.select(*_SHOWN).where(_IDENTITIES.c.id == identity_id)) if identity_id else None
+
+    def list(self) -> list[IdentityRow]:
+        """Every identity, living or not, oldest first."""
+        with self._connector.read() as connection:
+            rows = connection.execute(sa.select(*_SHOWN).order_by(_IDENTITIES.c.created_at, _IDENTITIES.c.id)).mappings()
+            return [IdentityRow(**row) for row in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 import sqlalchemy as sa
@@ -29,7 +29,7 @@ class OperationChanges(TypedDict, total=False):
     ended_at: dt.datetime | None
     problem: Json | None
     cancel_by: str | None
-    execution: int
+    approved_by: str | None
 
 
 class Operations:
@@ -47,17 +47,17 @@ class Operations:
             connection.execute(sa.insert(_STAGES), [dataclasses.asdict(stage) for stage in stages])
         return dataclasses.replace(row, number=number)
 
-    def find(self, id: str) -> OperationRow | None:
+    def find(self, operation_id: str) -> OperationRow | None:
         """The operation, or None."""
         with self._connector.read() as connection:
-            row = connection.execute(sa.select(_OPERATIONS).where(_OPERATIONS.c.id == id)).mappings().one_or_none()
+            row = connection.execute(sa.select(_OPERATIONS).where(_OPERATIONS.c.id == operation_id)).mappings().one_or_none()
         return _operation(row) if row else None
 
-    def get(self, id: str) -> OperationRow:
+    def get(self, operation_id: str) -> OperationRow:
         """The operation. Raises NotFound (operation.unknown)."""
-        found = self.find(id)
+        found = self.find(operation_id)
         if found is None:
-            raise problems.NotFound("operation.unknown", f"There is no operation {id}.")
+            raise problems.NotFound("operation.unknown", f"There is no operation {operation_id}.")
         return found
 
     def find_active(self, subject: str) -> list[OperationRow]:
@@ -74,37 +74,28 @@ class Operations:
         with self._connector.read() as connection:
             return [_operation(row) for row in connection.execute(query).mappings()]
 
-    def list(self, filter: OperationFilter, limit: int = 50, cursor: str | None = None) -> Page[OperationRow]:
-        """One page, newest first unless asked otherwise. Raises Invalid for a cursor that is not ours."""
-        column = _OPERATIONS.c
-        wanted = {"workflow": filter.workflow, "subject": filter.subject, "cluster": filter.cluster, "caller": filter.caller}
-        query = sa.select(_OPERATIONS).where(*(column[name] == value for name, value in wanted.items() if value is not None))
-        if filter.statuses:
-            query = query.where(column.status.in_(filter.statuses))
-        query = after_cursor(query, column.number, cursor, rising=filter.oldest_first).limit(limit + 1)
-        with self._connector.read() as connection:
-            rows = [_operation(row) for row in connection.execute(query).mappings()]
-        return page_of(rows, limit, lambda row: row.number)
-
-    def update(self, id: str, **changes: Unpack[OperationChanges]) -> None:
+    def update(self, operation_id: str, **changes: Unpack[OperationChanges]) -> None:
         """Change the named fields of an operation."""
         with self._connector.transaction() as connection:
-            connection.execute(sa.update(_OPERATIONS).where(_OPERATIONS.c.id == id).values(**changes))
+            connection.execute(sa.update(_OPERATIONS).where(_OPERATIONS.c.id == operation_id).values(**changes))
 
-    def claim_execution(self, id: str, after: int) -> bool:
-        """Count one more execution, if ``after`` is still the latest: of several claimants exactly one gets True."""
-        claim = sa.update(_OPERATIONS).where(_OPERATIONS.c.id == id, _OPERATIONS.c.execution == after, _OPERATIONS.c.ended_at.is_(None))
+    def claim_execution(self, operation_id: str, after: int, statuses: Collection[str]) -> bool:
+        """Count one more execution, if ``after`` is still the latest and the operation stands in one of ``statuses``.
+
+        Of several who claim at once exactly one gets True.
+        """
+        same = (_OPERATIONS.c.id == operation_id) & (_OPERATIONS.c.execution == after) & _OPERATIONS.c.status.in_(statuses)
         with self._connector.transaction() as connection:
-            return connection.execute(claim.values(execution=after + 1)).rowcount == 1
+            return connection.execute(sa.update(_OPERATIONS).where(same).values(execution=after + 1)).rowcount == 1
 
-    def stages(self, id: str) -> list[StageRow]:
+    def stages(self, operation_id: str) -> list[StageRow]:
         """The stages of an operation in declared order."""
-        return self.stages_of([id])[id]
+        return self.stages_of([operation_id])[operation_id]
 
     def stages_of(self, ids: Sequence[str]) -> Mapping[str, list[StageRow]]:
         """The stages of several operations, each in declared order."""
         query = sa.select(_STAGES).where(_STAGES.c.operation_id.in_(ids)).order_by(_STAGES.c.position, _STAGES.c.name)
-        found: dict[str, list[StageRow]] = {id: [] for id in ids}
+        found: dict[str, list[StageRow]] = {operation_id: [] for operation_id in ids}
         with self._connector.read() as connection:
             for row in connection.execute(query).mappings():
                 found[row["operation_id"]].append(StageRow(**row))
@@ -118,10 +109,10 @@ class Operations:
             if connection.execute(sa.update(_STAGES).where(same).values(**values)).rowcount == 0:
                 connection.execute(sa.insert(_STAGES).values(**values))
 
-    def rename_stage(self, id: str, old: str, new: str) -> None:
+    def rename_stage(self, operation_id: str, old: str, new: str) -> None:
         """Give a stored stage its new name."""
         with self._connector.transaction() as connection:
-            connection.execute(sa.update(_STAGES).where(_STAGES.c.operation_id == id, _STAGES.c.name == old).values(name=new))
+            connection.execute(sa.update(_STAGES).where(_STAGES.c.operation_id == operation_id, _STAGES.c.name == old).values(name=new))
 
     def add_event(self, event: EventRow) -> EventRow:
         """Append to the history; ``event.seq`` is given here and comes back in the answer."""
@@ -132,17 +123,11 @@ class Operations:
             connection.execute(sa.insert(_EVENTS).values(**dataclasses.asdict(numbered)))
         return numbered
 
-    def events(self, id: str, after: int = 0, limit: int = 500) -> list[EventRow]:
+    def events(self, operation_id: str, after: int = 0, limit: int = 500) -> list[EventRow]:
         """Events above sequence ``after``, oldest first, at most ``limit``."""
-        query = sa.select(_EVENTS).where(_EVENTS.c.operation_id == id, _EVENTS.c.seq > after).order_by(_EVENTS.c.seq).limit(limit)
+        query = sa.select(_EVENTS).where(_EVENTS.c.operation_id == operation_id, _EVENTS.c.seq > after).order_by(_EVENTS.c.seq).limit(limit)
         with self._connector.read() as connection:
             return [EventRow(**row) for row in connection.execute(query).mappings()]
-
-    def seqs(self) -> Mapping[str, int]:
-        """The latest event sequence of every operation that has not ended."""
-        query = sa.select(_OPERATIONS.c.id, _OPERATIONS.c.seq).where(_OPERATIONS.c.ended_at.is_(None))
-        with self._connector.read() as connection:
-            return {id: seq for id, seq in connection.execute(query)}
 
     def find_repeat(self, key: str, caller: str) -> Repeat | None:
         """What was answered to this Idempotency-Key of this caller."""
@@ -156,6 +141,18 @@ class Operations:
         values = {"key": key, "caller": caller, "at": self._connector.now(), **dataclasses.asdict(repeat)}
         with self._connector.transaction() as connection:
             connection.execute(sa.insert(_REPEATS).values(**values))
+
+    def list(self, wanted: OperationFilter, limit: int = 50, cursor: str | None = None) -> Page[OperationRow]:
+        """One page, newest first unless asked otherwise. Raises Invalid for a cursor that is not ours."""
+        column = _OPERATIONS.c
+        named = {"workflow": wanted.workflow, "subject": wanted.subject, "cluster": wanted.cluster, "caller": wanted.caller}
+        query = sa.select(_OPERATIONS).where(*(column[name] == value for name, value in named.items() if value is not None))
+        if wanted.statuses:
+            query = query.where(column.status.in_(wanted.statuses))
+        query = after_cursor(query, column.number, cursor, rising=wanted.oldest_first).limit(limit + 1)
+        with self._connector.read() as connection:
+            rows = [_operation(row) for row in connection.execute(query).mappings()]
+        return page_of(rows, limit, lambda row: row.number)
 
 
 def _operation(row: Mapping[str, Any] | sa.RowMapping) -> OperationRow:

@@ -39,6 +39,9 @@ class OperationRow:
     problem: Json | None = None
     #: a person asked to stop it; takes effect between ticks
     cancel_by: str | None = None
+    #: it may not run before a person has said yes
+    needs_approval: bool = False
+    approved_by: str | None = None
     #: how often the engine has begun an execution of it (a retry, a mended crash); 0: not yet
     execution: int = 0
     #: sequence of its latest event

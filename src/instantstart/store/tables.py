@@ -23,7 +23,7 @@ class Moment(sa.TypeDecorator[dt.datetime]):
         utc = value.astimezone(dt.UTC)
         return utc.replace(tzinfo=None) if dialect.name == "sqlite" else utc
 
-    def process_result_value(self, value: dt.datetime | None, dialect: sa.Dialect) -> dt.datetime | None:  # noqa: ARG002
+    def process_result_value(self, value: dt.datetime | None, dialect: sa.Dialect) -> dt.datetime | None:
         if value is None:
             return None
         return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
@@ -42,7 +42,7 @@ metadata = sa.MetaData(
 )
 
 
-def _text(name: str, *rest: Any, **options: Any) -> sa.Column[str]:  # noqa: ANN401 - whatever a column takes
+def _text(name: str, *rest: Any, **options: Any) -> sa.Column[str]:
     return sa.Column(name, sa.Text, *rest, nullable=options.pop("nullable", False), **options)
 
 
@@ -67,6 +67,8 @@ operations = sa.Table(
     _moment("ended_at"),
     sa.Column("problem", _JSON),
     _text("cancel_by", nullable=True),
+    sa.Column("needs_approval", sa.Boolean, nullable=False),
+    _text("approved_by", nullable=True),
     sa.Column("execution", sa.Integer, nullable=False),
     sa.Column("seq", sa.Integer, nullable=False),
     sa.Index("ix_operations_subject_number", "subject", "number"),

@@ -1,0 +1,195 @@
+"""Decisions about whole operations, each under the lock of its subject: accept, refuse, begin, retry, cancel, approve."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from instantstart.base import problems
+from instantstart.operations.declare import Workflow
+from instantstart.operations.journal import Journal
+from instantstart.operations.record import EXECUTING, HOLDING, RETRYABLE, TERMINAL, OperationStatus, StageStatus
+from instantstart.store import Store, new_id
+from instantstart.store.records import OperationRow, Repeat, StageRow
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """Who asks, about which cluster, and how a repeat is known."""
+
+    caller: str
+    cluster: str | None = None
+    key: str | None = None
+    #: hash of the request body; empty: of workflow, subject and spec
+    request_hash: str | None = None
+    approval: bool = False
+
+
+class Desk:
+    """Accepts and moves operations. Executing them is not its matter."""
+
+    def __init__(self, store: Store, journal: Journal, workflows: Mapping[str, Workflow]) -> None:
+        self._store = store
+        self._rows = store.operations
+        self._journal = journal
+        self._workflows = workflows
+
+    # --- accept -------------------------------------------------------------------------------------------------
+
+    def accept(self, name: str, given: Any, request: Request) -> tuple[OperationRow, bool]:
+        """The operation for this request, and whether it is new. Raises Invalid, NotFound, Conflict."""
+        workflow = self._workflow(name)
+        spec = _parse(workflow, given)
+        subject = workflow.subject(spec)
+        stored = spec.model_dump(mode="json")
+        spec_hash = hash_of([workflow.name, subject, stored])
+        with contextlib.ExitStack() as stack:
+            if request.key is not None:
+                stack.enter_context(self._journal.writing(f"key/{request.caller}/{request.key}"))
+                known = self._find_repeat(request.key, request, request.request_hash or spec_hash)
+                if known is not None:
+                    return known, False
+            now = stack.enter_context(self._journal.writing(f"subject/{subject}"))
+            active = self._rows.find_active(subject)
+            row = next((each for each in active if (each.workflow, each.spec_hash) == (name, spec_hash)), None)
+            created = row is None
+            if row is None:
+                self._refuse_if_busy(workflow, subject, active)
+                status = OperationStatus.awaiting_approval if request.approval else OperationStatus.queued
+                row = OperationRow(new_id("op"), name, subject, request.cluster, status, request.caller, stored, spec_hash, now)
+                row = self._insert(dataclasses.replace(row, needs_approval=request.approval), workflow)
+            if request.key is not None:
+                self._rows.add_repeat(request.key, request.caller, Repeat(request.request_hash or spec_hash, {"operation_id": row.id}))
+            return row, created
+
+    def _insert(self, row: OperationRow, workflow: Workflow) -> OperationRow:
+        stages = [StageRow(row.id, stage.name, at, StageStatus.pending) for at, stage in enumerate(workflow.stages())]
+        stored = self._rows.insert(row, stages)
+        waits = "; waits for approval" if row.needs_approval else ""
+        self._journal.tell(row.id, f"Asked by {row.caller}: {workflow.title}{waits}")
+        return stored
+
+    def _workflow(self, name: str) -> Workflow:
+        workflow = self._workflows.get(name)
+        if workflow is None:
+            raise problems.NotFound("operation.workflow_unknown", f"There is no workflow {name}.")
+        return workflow
+
+    def _find_repeat(self, key: str, request: Request, request_hash: str) -> OperationRow | None:
+        repeat = self._rows.find_repeat(key, request.caller)
+        if repeat is None:
+            return None
+        known = str(repeat.answer["operation_id"])
+        if repeat.request_hash != request_hash:
+            raise problems.Conflict(
+                "operation.key_reused",
+                f"The Idempotency-Key was used for another request; that one became operation {known}.",
+                hint="Use a new key for a new request.",
+                evidence={"operation_id": known},
+            )
+        return self._rows.get(known)
+
+    def _refuse_if_busy(self, workflow: Workflow, subject: str, active: Sequence[OperationRow]) -> None:
+        holding = [row for row in active if row.status in HOLDING]
+        if holding and not workflow.queueable:
+            raise _busy(subject, holding[0])
+
+    # --- turns --------------------------------------------------------------------------------------------------
+
+    def next_turn(self, subject: str) -> OperationRow | None:
+        """Begin the first queued operation of a subject, when nothing holds it. The answer is what was begun."""
+        if not any(row.status == OperationStatus.queued for row in self._rows.find_active(subject)):
+            return None
+        with self._journal.writing(f"subject/{subject}") as now:
+            active = self._rows.find_active(subject)
+            if any(row.status in EXECUTING or row.status == OperationStatus.blocked for row in active):
+                return None
+            row = next((each for each in active if each.status == OperationStatus.queued), None)
+            if row is None or not self._journal.begin(row, now):
+                return None
+            return self._rows.get(row.id)
+
+    def queued_subjects(self) -> list[str]:
+        """Subjects with something queued."""
+        return sorted({row.subject for row in self._rows.list_active([OperationStatus.queued])})
+
+    # --- move ---------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _holding(self, operation_id: str) -> Iterator[tuple[OperationRow, Any]]:
+        with self._journal.writing(f"subject/{self._rows.get(operation_id).subject}") as now:
+            yield self._rows.get(operation_id), now
+
+    def retry(self, operation_id: str, caller: str) -> OperationRow:
+        """Queue it again, to go on at the failed stage. Raises Conflict."""
+        with self._holding(operation_id) as (row, now):
+            if row.status not in RETRYABLE:
+                raise problems.Conflict("operation.not_retryable", f"Operation {row.id} is {row.status}; there is nothing to retry.")
+            if row.needs_approval and row.approved_by is None:
+                raise problems.Conflict("operation.not_approved", f"Operation {row.id} was never approved.", hint="Ask for it anew.")
+            workflow = self._workflow(row.workflow)
+            others = [each for each in self._rows.find_active(row.subject) if each.id != row.id]
+            self._refuse_if_busy(workflow, row.subject, others)
+            same = next((each for each in others if (each.workflow, each.spec_hash) == (row.workflow, row.spec_hash)), None)
+            if same is not None:
+                raise _busy(row.subject, same)
+            self._journal.declare_stages(row.id, workflow)
+            self._journal.reopen(row, caller, now)
+            return self._rows.get(row.id)
+
+    def cancel(self, operation_id: str, caller: str) -> OperationRow:
+        """Stop it: at once when nothing goes on, else between ticks. Again: no change. Raises Conflict when it ended otherwise."""
+        with self._holding(operation_id) as (row, now):
+            if row.status == OperationStatus.cancelled or row.cancel_by is not None:
+                return row
+            if row.status in TERMINAL:
+                raise problems.Conflict("operation.ended", f"Operation {row.id} has {row.status} already.")
+            if row.status in EXECUTING:
+                self._rows.update(row.id, cancel_by=caller)
+                self._journal.tell(row.id, f"Cancel asked by {caller}; takes effect between looks")
+            else:
+                self._journal.end(row, OperationStatus.cancelled, f"Cancelled by {caller}", None, now)
+            return self._rows.get(row.id)
+
+    def decide(self, operation_id: str, caller: str, *, grant: bool) -> OperationRow:
+        """A person's yes or no. Raises Conflict when none is asked for."""
+        with self._holding(operation_id) as (row, now):
+            if row.status != OperationStatus.awaiting_approval:
+                raise problems.Conflict("operation.not_awaiting", f"Operation {row.id} is {row.status}; no approval is asked for.")
+            if grant:
+                self._rows.update(row.id, status=OperationStatus.queued, approved_by=caller)
+                self._journal.tell(row.id, f"Approved by {caller}")
+            else:
+                self._journal.end(row, OperationStatus.cancelled, f"Rejected by {caller}", None, now)
+            return self._rows.get(row.id)
+
+
+def hash_of(value: Any) -> str:
+    """SHA-256 of a JSON value in one canonical spelling."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _parse(workflow: Workflow, given: Any) -> BaseModel:
+    if isinstance(given, workflow.spec):
+        return given
+    try:
+        return workflow.spec.model_validate_json(json.dumps(given))
+    except ValidationError as error:
+        fields = [problems.Violation("/" + "/".join(str(part) for part in each["loc"]), each["msg"]) for each in error.errors()]
+        told = "; ".join(f"{field.pointer}: {field.message}" for field in fields)
+        raise problems.Invalid("operation.spec", f"What is asked of {workflow.name} is not right: {told}", fields=fields) from error
+
+
+def _busy(subject: str, holder: OperationRow) -> problems.Conflict:
+    return problems.Conflict(
+        "operation.subject_busy",
+        f"Operation {holder.id} ({holder.workflow}, {holder.status}) works on {subject}.",
+        hint=f"Wait for operation {holder.id} to end, or cancel it.",
+        evidence={"operation_id": holder.id, "workflow": holder.workflow, "status": str(holder.status), "subject": subject},
+    )
