@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from instantstart_sandbox.kubernetes.schema import Node
 
 Schema = dict[str, Any]
 Object = dict[str, Any]
@@ -73,6 +76,15 @@ class Resource:
     def has_status(self) -> bool:
         """Whether ``status`` is written through its own subresource only."""
         return "status" in self.subresources
+
+    @functools.cached_property
+    def node(self) -> Node:
+        """The compiled schema, with the metadata of every object in it."""
+        if not self.custom:
+            return Node(self.schema, self.kind)
+        text = {"type": "string"}
+        own = {"apiVersion": text, "kind": text, "metadata": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}}
+        return Node({**self.schema, "properties": {**(self.schema.get("properties") or {}), **own}}, self.kind)
 
     def key(self, namespace: str | None, name: str) -> str:
         """The key inside the collection: ``namespace/name`` or ``name``."""

@@ -1,0 +1,109 @@
+"""CustomResourceDefinitions: checking them, serving what they define, and their conditions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from instantstart_sandbox.kubernetes.errors import Cause, bad_value, required
+from instantstart_sandbox.kubernetes.resources import Catalog, Column, Resource, Scale
+
+Object = dict[str, Any]
+
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def prepare(obj: Object) -> None:
+    """The defaults of a definition: singular, list kind, conversion strategy."""
+    spec = obj.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
+        return
+    names = spec["names"]
+    kind = names.get("kind", "")
+    names.setdefault("singular", kind.lower())
+    names.setdefault("listKind", f"{kind}List")
+    spec.setdefault("conversion", {"strategy": "None"})
+
+
+def check(obj: Object) -> list[Cause]:
+    """Violations of a definition."""
+    spec, causes = obj.get("spec") or {}, []
+    names, group, versions = spec.get("names") or {}, spec.get("group", ""), spec.get("versions") or []
+    for field, value in (("spec.group", group), ("spec.names.plural", names.get("plural")), ("spec.names.kind", names.get("kind"))):
+        if not value:
+            causes.append(required(field))
+    wanted = f"{names.get('plural', '')}.{group}"
+    if obj["metadata"].get("name") != wanted:
+        causes.append(bad_value("metadata.name", f'"{obj["metadata"].get("name")}"', 'must be spec.names.plural+"."+spec.group'))
+    if spec.get("scope") not in ("Namespaced", "Cluster"):
+        shown = f'"{spec.get("scope", "")}"'
+        causes.append(Cause("spec.scope", "FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "Cluster", "Namespaced"'))
+    if sum(bool(v.get("storage")) for v in versions) != 1:
+        causes.append(bad_value("spec.versions", "", "must have exactly one version marked as storage version"))
+    for index, version in enumerate(versions):
+        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+            causes.append(required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required"))
+    return causes
+
+
+def _columns(version: Object) -> tuple[Column, ...]:
+    return tuple(
+        Column(c["name"], c["type"], c["jsonPath"], c.get("format", ""), c.get("priority", 0), c.get("description", ""))
+        for c in version.get("additionalPrinterColumns") or ()
+    )
+
+
+def _scale(version: Object) -> Scale | None:
+    paths = (version.get("subresources") or {}).get("scale")
+    if paths is None:
+        return None
+    return Scale(paths["specReplicasPath"], paths["statusReplicasPath"], paths.get("labelSelectorPath"))
+
+
+def _resource(obj: Object, version: Object, stored: str) -> Resource:
+    spec, names = obj["spec"], obj["spec"]["names"]
+    schema = version["schema"]["openAPIV3Schema"]
+    return Resource(
+        spec["group"], version["name"], names["plural"], names["kind"], spec["scope"] == "Namespaced",
+        frozenset(version.get("subresources") or ()), tuple(names.get("shortNames") or ()), tuple(names.get("categories") or ()),
+        singular=names.get("singular", names["kind"].lower()), schema=schema, custom=True, stored_version=stored, scale=_scale(version),
+        columns=_columns(version), list_kind=names.get("listKind", f"{names['kind']}List"),
+    )  # fmt: skip
+
+
+def serve(catalog: Catalog, obj: Object) -> None:
+    """Serve every served version of a definition, replacing what was served of it before."""
+    spec = obj["spec"]
+    stored = next(v["name"] for v in spec["versions"] if v.get("storage"))
+    catalog.remove(spec["group"], spec["names"]["plural"])
+    served = [v for v in spec["versions"] if v.get("served")]
+    best = min(served, key=lambda v: _rank(v["name"]), default=None)
+    for version in sorted(served, key=lambda v: _rank(v["name"])):
+        catalog.add(_resource(obj, version, stored), preferred=version is best)
+
+
+def _rank(version: str) -> tuple[int, int, int, str]:
+    """Kubernetes' order of versions: v2, v1, v1beta2, v1beta1, v1alpha1, then the rest by name."""
+    for stage, word in enumerate(("", "beta", "alpha")):
+        major, _, minor = version[1:].partition(word) if word else (version[1:], "", "0")
+        if version[:1] == "v" and major.isdigit() and minor.isdigit() and (word == "" or word in version):
+            return (stage, -int(major), -int(minor), "")
+    return (3, 0, 0, version)
+
+
+def established_status(obj: Object, now: str) -> Object:
+    """The status of a definition whose names were accepted; conditions that hold already keep their time."""
+    spec = obj["spec"]
+    before = {c["type"]: c for c in (obj.get("status") or {}).get("conditions") or ()}
+    wanted = (
+        ("NamesAccepted", "NoConflicts", "no conflicts found"),
+        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+    )
+    conditions = []
+    for kind, reason, message in wanted:
+        since = before[kind]["lastTransitionTime"] if before.get(kind, {}).get("status") == "True" else now
+        conditions.append({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since})
+    stored = list((obj.get("status") or {}).get("storedVersions") or [])
+    storage = next(v["name"] for v in spec["versions"] if v.get("storage"))
+    if storage not in stored:
+        stored.append(storage)
+    return {"conditions": conditions, "acceptedNames": spec["names"], "storedVersions": stored}

@@ -1,0 +1,113 @@
+"""From a request's body to an object of the kind that the path names: types, unknown fields, metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from instantstart_sandbox.kubernetes import quantities
+from instantstart_sandbox.kubernetes.errors import ApiError, bad_request
+from instantstart_sandbox.kubernetes.resources import Resource
+from instantstart_sandbox.kubernetes.schema import Node, definition
+from instantstart_sandbox.kubernetes.validation import decode_failure, has_type, prune
+
+Object = dict[str, Any]
+
+_QUANTITY_TEXT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a write is to be done, from the query of its request.
+
+    ``validation`` is Strict (unknown fields are refused), Warn (told in ``warnings``) or Ignore. ``manager`` owns the written fields.
+    """
+
+    manager: str = "unknown"
+    user: str = "system:admin"
+    subresource: str = ""
+    dry_run: bool = False
+    validation: str = "Ignore"
+    force: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+def decode(resource: Resource, body: Any, options: Options) -> Object:  # noqa: ANN401 - a JSON value
+    """The object of a body, pruned in place. 400 when it is not of the resource's kind or has values of wrong types."""
+    if not isinstance(body, dict):
+        raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {_json_kind(body)} into Go value of type struct")
+    _check_kind(resource, body)
+    obj = {"kind": resource.kind, "apiVersion": resource.api_version, **body}
+    obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
+    if not isinstance(obj.get("metadata"), dict):
+        if obj.get("metadata") is not None:
+            raise _unreadable(resource, f"json: cannot unmarshal {_json_kind(obj['metadata'])} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta")
+        obj["metadata"] = {}
+    failure = _type_failure(resource, obj)
+    if failure:
+        raise _unreadable(resource, failure)
+    _report_unknown(resource, _prune(resource, obj), options)
+    return obj
+
+
+def _prune(resource: Resource, obj: Object) -> list[str]:
+    node = resource.node
+    unknown = prune(obj["metadata"], definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"), custom=False, path="metadata")
+    return unknown + prune(obj, node, custom=resource.custom)
+
+
+def _type_failure(resource: Resource, obj: Object) -> str | None:
+    metadata = definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+    if resource.custom:
+        return decode_failure(obj["metadata"], metadata, "metadata", "ObjectMeta")
+    failure = decode_failure(obj, resource.node, "", resource.kind)
+    return failure or _bad_quantity(obj, resource.node)
+
+
+def _bad_quantity(value: Any, node: Node) -> str | None:  # noqa: ANN401 - a JSON value
+    """The sentence about the first string that stands for a quantity and is none."""
+    if node.type == "quantity":
+        return None if quantities.parse(value) is not None else _QUANTITY_TEXT
+    if isinstance(value, dict):
+        for key, item in value.items():
+            child = node.child(key)
+            if child is not None and (failure := _bad_quantity(item, child)):
+                return failure
+    elif isinstance(value, list):
+        for item in value:
+            if failure := _bad_quantity(item, node.items):
+                return failure
+    return None
+
+
+def _json_kind(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    return next((k for k in ("object", "array", "string", "boolean", "number") if has_type(value, k)), "null")
+
+
+def _unreadable(resource: Resource, why: str) -> ApiError:
+    return bad_request(f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}')
+
+
+def _check_kind(resource: Resource, body: Object) -> None:
+    version, kind = body.get("apiVersion"), body.get("kind")
+    if version not in (None, "", resource.api_version):
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
+        )
+    if kind not in (None, "", resource.kind):
+        raise bad_request(
+            f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: no kind "{kind}" is registered for version '
+            f'"{resource.api_version}"'
+        )
+    if resource.custom and (not version or not kind):
+        missing = "apiVersion" if not version else "kind"
+        raise bad_request(f"Object '{missing.capitalize() if missing == 'kind' else missing}' is missing in the request body")
+
+
+def _report_unknown(resource: Resource, unknown: list[str], options: Options) -> None:
+    if not unknown or options.validation == "Ignore":
+        return
+    listed = [f'unknown field "{path}"' for path in unknown]
+    if options.validation == "Strict":
+        raise _unreadable(resource, "strict decoding error: " + ", ".join(listed))
+    options.warnings.extend(listed)

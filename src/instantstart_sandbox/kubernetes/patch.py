@@ -1,0 +1,129 @@
+"""JSON merge patch (RFC 7386), JSON patch (RFC 6902) and Kubernetes' strategic merge patch."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final
+
+import jsonpatch
+import jsonpointer
+
+from instantstart_sandbox.kubernetes.errors import ApiError, bad_request
+from instantstart_sandbox.kubernetes.schema import ANYTHING, Node
+
+_DELETE_FROM: Final, _ORDER: Final = "$deleteFromPrimitiveList/", "$setElementOrder/"
+
+
+def merge_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON values
+    """``target`` with ``patch`` laid over it; null removes."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    out = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            out.pop(key, None)
+        else:
+            out[key] = merge_patch(out.get(key), value)
+    return out
+
+
+def json_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON values
+    """``target`` after the operations. 422 when one cannot be done or a ``test`` fails, 400 when the patch is no patch."""
+    if not isinstance(patch, list):
+        raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+    try:
+        return jsonpatch.apply_patch(copy.deepcopy(target), patch)
+    except jsonpatch.JsonPatchTestFailed as failure:
+        raise _rejected("testing path failed") from failure
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError, IndexError) as failure:
+        raise _rejected(str(failure)) from failure
+
+
+def _rejected(why: str) -> ApiError:
+    return ApiError(422, "Invalid", f"the server rejected our request due to an error in our request: {why}", {})
+
+
+def strategic_merge(target: Any, patch: Any, node: Node) -> Any:  # noqa: ANN401 - JSON values
+    """``target`` patched by the strategies that the schema names (merge keys, primitive sets, retainKeys, $patch directives)."""
+    if isinstance(patch, dict):
+        return _merge_map(target, patch, node)
+    if isinstance(patch, list):
+        return _merge_list(target, patch, node, None)
+    return patch
+
+
+def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:  # noqa: ANN401 - JSON values
+    directive = patch.get("$patch")
+    if directive == "replace":
+        return {k: copy.deepcopy(v) for k, v in patch.items() if k != "$patch"}
+    if directive == "delete":
+        return {}
+    out = dict(target) if isinstance(target, dict) else {}
+    if "$retainKeys" in patch:
+        out = {k: v for k, v in out.items() if k in patch["$retainKeys"]}
+    for key, value in patch.items():
+        if key.startswith(_DELETE_FROM):
+            field = key[len(_DELETE_FROM) :]
+            if field in out:
+                out[field] = [v for v in out[field] if v not in value]
+        elif key.startswith("$"):
+            continue
+        elif value is None:
+            out.pop(key, None)
+        else:
+            child = node.child(key) or ANYTHING
+            order = patch.get(_ORDER + key)
+            out[key] = _merge_list(out.get(key), value, child, order) if isinstance(value, list) else strategic_merge(out.get(key), value, child)
+    for key in [k for k in patch if k.startswith(_ORDER) and k[len(_ORDER) :] not in patch]:
+        field = key[len(_ORDER) :]
+        if isinstance(out.get(field), list):
+            out[field] = _ordered(out[field], out[field], patch[key], (node.child(field) or ANYTHING).merge_key)
+    return out
+
+
+def _merge_list(target: Any, patch: list[Any], node: Node, order: list[Any] | None) -> list[Any]:  # noqa: ANN401 - JSON values
+    server = target if isinstance(target, list) else []
+    if not node.patch_merge:
+        return [copy.deepcopy(p) for p in patch if not (isinstance(p, dict) and "$patch" in p)]
+    key = node.merge_key
+    if key is None:
+        merged = server + [p for p in patch if p not in server]
+        return _ordered(merged, server, order if order is not None else patch, None)
+    if any(isinstance(p, dict) and p.get("$patch") == "replace" for p in patch):
+        return [copy.deepcopy(p) for p in patch if "$patch" not in p]
+    merged = list(server)
+    wanted = []
+    for item in patch:
+        if not isinstance(item, dict) or key not in item:
+            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+        index = next((i for i, m in enumerate(merged) if m.get(key) == item[key]), None)
+        if item.get("$patch") == "delete":
+            merged = [m for m in merged if m.get(key) != item[key]]
+        elif index is None:
+            wanted.append(item)
+            merged.append(_merge_map({}, item, node.items))
+        else:
+            wanted.append(item)
+            merged[index] = _merge_map(merged[index], item, node.items)
+    return _ordered(merged, server, order if order is not None else wanted, key)
+
+
+def _ordered(merged: list[Any], server: list[Any], wanted: list[Any], key: str | None) -> list[Any]:
+    """Patched items in the patch's order, the server's own kept relative to them; a new item goes before the server's."""
+
+    def name(item: Any) -> Any:  # noqa: ANN401 - a JSON value
+        return item.get(key) if key is not None and isinstance(item, dict) else item
+
+    ranks = {_frozen(name(w)): i for i, w in enumerate(wanted)}
+    places = {_frozen(name(s)): i for i, s in enumerate(server)}
+    left = sorted((m for m in merged if _frozen(name(m)) in ranks), key=lambda m: ranks[_frozen(name(m))])
+    right = [m for m in merged if _frozen(name(m)) not in ranks]
+    out: list[Any] = []
+    while left and right:
+        a, b = places.get(_frozen(name(left[0]))), places.get(_frozen(name(right[0])))
+        out.append(right.pop(0) if a is not None and b is not None and a >= b else left.pop(0))
+    return out + left + right
+
+
+def _frozen(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    return f"{type(value).__name__}:{value}"

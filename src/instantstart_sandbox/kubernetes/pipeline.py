@@ -1,0 +1,298 @@
+"""The generic verbs: create, update, patch, apply and delete of any kind, from decoded body to stored revision.
+
+Every write takes the same way: decode, default, admit, validate, note the owners of fields, store. Everything here is synchronous and
+runs in the loop that owns the store, so that one request is one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from instantstart_sandbox.kubernetes import admission, crd, defaults, immutable, lifecycle, ownership, patch, rules
+from instantstart_sandbox.kubernetes.decoding import Options, decode
+from instantstart_sandbox.kubernetes.errors import (
+    ApiError, Cause, already_exists, bad_request, bad_value, conflict, forbidden_field, invalid, modified, not_found, required,
+)  # fmt: skip
+from instantstart_sandbox.kubernetes.ownership import Writer
+from instantstart_sandbox.kubernetes.resources import Catalog, Resource
+from instantstart_sandbox.kubernetes.selectors import extractor
+from instantstart_sandbox.kubernetes.store import ADDED, DELETED, MODIFIED, Collection, Entry, Store
+from instantstart_sandbox.kubernetes.validation import default, validate
+
+Object = dict[str, Any]
+
+DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+_MERGE: Final = "application/merge-patch+json"
+_JSON: Final = "application/json-patch+json"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+PATCHES: Final = {"merge": _MERGE, "json": _JSON, "strategic": _STRATEGIC}
+
+
+class Pipeline:
+    """Reads and writes of one cluster. ``timestamp`` gives the virtual now as RFC 3339 with whole seconds."""
+
+    def __init__(self, store: Store, catalog: Catalog, timestamp: Callable[[], str]) -> None:
+        self.store, self.catalog, self.timestamp = store, catalog, timestamp
+        #: called after each stored write with (resource, change type, object)
+        self.after: list[Callable[[Resource, str, Object], None]] = []
+
+    # ------------------------------------------------------------------ reading
+
+    def collection(self, resource: Resource) -> Collection:
+        """The stored collection of a resource."""
+        found = self.store.collections.get(resource.qualified)
+        return found or self.store.collection(resource.qualified, extractor(resource))
+
+    def entry(self, resource: Resource, namespace: str | None, name: str) -> Entry:
+        """The present entry; 404."""
+        found = self.collection(resource).get(resource.key(namespace, name))
+        if found is None:
+            raise not_found(resource, name)
+        return found
+
+    def read(self, qualified: str, name: str, namespace: str | None = None) -> Object | None:
+        """The present object, or None (also when the resource is not served)."""
+        if qualified not in self.catalog:
+            return None
+        resource = self.catalog.find(qualified)
+        found = self.collection(resource).get(resource.key(namespace, name))
+        return found.object() if found else None
+
+    def read_all(self, qualified: str, namespace: str | None = None) -> list[Object]:
+        """All present objects of a resource, in a namespace if one is given."""
+        if qualified not in self.catalog:
+            return []
+        prefix = f"{namespace}/" if namespace else ""
+        return [e.object() for _, e in self.collection(self.catalog.find(qualified)).scan(prefix)]
+
+    # ------------------------------------------------------------------ create
+
+    def create(self, resource: Resource, namespace: str | None, body: Any, options: Options) -> Object:  # noqa: ANN401 - a JSON value
+        """Store a new object; answers it as stored."""
+        obj = decode(resource, body, options)
+        self._place(resource, namespace, obj)
+        return self._insert(resource, obj, options, tracked=False)
+
+    def _place(self, resource: Resource, namespace: str | None, obj: Object) -> None:
+        metadata = obj["metadata"]
+        if resource.namespaced:
+            if metadata.get("namespace", namespace) != namespace:
+                raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+            metadata["namespace"] = namespace
+        else:
+            metadata.pop("namespace", None)
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = lifecycle.generated_name(metadata["generateName"])
+        if resource.namespaced:
+            admission.check_namespace(self, resource, str(namespace), metadata.get("name", ""))
+
+    def _insert(self, resource: Resource, obj: Object, options: Options, *, tracked: bool) -> Object:
+        metadata = obj["metadata"]
+        if metadata.get("resourceVersion"):
+            raise ApiError(400, "", "resourceVersion should not be set on objects to be created") if not tracked else not_found(resource, metadata["name"])
+        collection, key = self.collection(resource), resource.key(metadata.get("namespace"), metadata.get("name", ""))
+        if collection.get(key) is not None:
+            raise already_exists(resource, metadata["name"])
+        self._fill(resource, obj)
+        lifecycle.begin(resource, obj, self.timestamp())
+        admission.admit(self, resource, obj, None)
+        self._validate(resource, obj, None)
+        if not tracked:
+            ownership.track_update(None, obj, resource.node, self._writer(resource, options), resource.custom)
+        if options.dry_run:
+            return self._shown(resource, obj)
+        return self._commit(resource, ADDED, key, obj)
+
+    def _fill(self, resource: Resource, obj: Object) -> None:
+        if resource.custom:
+            default(obj, resource.node)
+            return
+        defaults.fill(resource.qualified, obj)
+        if resource.qualified == DEFINITIONS:
+            crd.prepare(obj)
+
+    def _validate(self, resource: Resource, obj: Object, old: Object | None) -> None:
+        causes: list[Cause] = rules.metadata_causes(obj, resource)
+        if resource.custom:
+            validate({k: v for k, v in obj.items() if k != "metadata"}, replace_required(resource), "", causes)
+        else:
+            rules.missing(obj, resource.node, "", causes)
+            found = rules.causes_of(resource.qualified, obj)
+            known = {c.field for c in causes}
+            causes += [c for c in found if c.field not in known]
+        if resource.qualified == DEFINITIONS:
+            causes += crd.check(obj)
+        if old is not None:
+            causes += self._immutables(resource, obj, old)
+        if causes:
+            raise invalid(resource, obj["metadata"].get("name", ""), causes)
+
+    @staticmethod
+    def _immutables(resource: Resource, obj: Object, old: Object) -> list[Cause]:
+        causes = [] if resource.custom else immutable.causes_of(resource.qualified, old, obj)
+        if old["metadata"].get("deletionTimestamp"):
+            fresh = [f for f in obj["metadata"].get("finalizers") or () if f not in (old["metadata"].get("finalizers") or ())]
+            if fresh:
+                text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{', '.join(map(repr, fresh))}}}"
+                causes.append(forbidden_field("metadata.finalizers", text.replace("'", '"')))
+        return causes
+
+    def _writer(self, resource: Resource, options: Options) -> Writer:
+        return Writer(options.manager, resource.api_version, options.subresource, self.timestamp())
+
+    # ------------------------------------------------------------------ update
+
+    def update(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> Object:  # noqa: ANN401 - a JSON value
+        """Replace an object (or its status). 409 when resourceVersion or uid are given and differ."""
+        obj = decode(resource, body, options)
+        metadata = obj["metadata"]
+        if metadata.get("name", "") != name:
+            raise bad_request(f"the name of the object ({metadata.get('name', '')}) does not match the name on the URL ({name})")
+        if resource.namespaced and metadata.get("namespace", namespace) != namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        old = self.entry(resource, namespace, name).object()
+        if resource.custom and not metadata.get("resourceVersion"):
+            raise invalid(resource, name, [bad_value("metadata.resourceVersion", "0x0", "must be specified for an update")])
+        return self._replace(resource, old, obj, options, tracked=False)
+
+    def _replace(self, resource: Resource, old: Object, obj: Object, options: Options, *, tracked: bool) -> Object:
+        metadata, before, name = obj["metadata"], old["metadata"], old["metadata"]["name"]
+        if metadata.get("resourceVersion") and metadata["resourceVersion"] != before["resourceVersion"]:
+            raise modified(resource, name)
+        if metadata.get("uid") and metadata["uid"] != before["uid"]:
+            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {before['uid']}"
+            raise conflict(resource, name, why)
+        old = {**old, "apiVersion": resource.api_version}
+        lifecycle.keep_identity(obj, old)
+        obj = lifecycle.isolate(resource, obj, old, options.subresource)
+        if options.subresource == "":
+            self._fill(resource, obj)
+            admission.admit(self, resource, obj, old)
+        if resource.qualified == "namespaces" and options.subresource != "finalize":
+            obj["spec"] = old.get("spec", {})
+        if options.subresource != "status" or resource.custom:
+            self._validate(resource, obj, old if options.subresource == "" else None)
+        lifecycle.advance(resource, obj, old)
+        if not tracked:
+            ownership.track_update(old, obj, resource.node, self._writer(resource, options), resource.custom)
+        return self._store_update(resource, old, obj, options)
+
+    def _store_update(self, resource: Resource, old: Object, obj: Object, options: Options) -> Object:
+        metadata = obj["metadata"]
+        if obj == old or options.dry_run:
+            return self._shown(resource, obj)
+        key = resource.key(metadata.get("namespace"), metadata["name"])
+        ended = metadata.get("deletionTimestamp") and not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
+        if ended and not (obj.get("spec") or {}).get("finalizers", []) == ["kubernetes"]:
+            return self._commit(resource, DELETED, key, obj)
+        return self._commit(resource, MODIFIED, key, obj)
+
+    # ------------------------------------------------------------------ patch
+
+    def patch(self, resource: Resource, namespace: str | None, name: str, request: tuple[str, Any], options: Options) -> Object:
+        """Patch an object; ``request`` is (media type, body). 415 for a media type that this resource does not take."""
+        media, body = request
+        old = self.entry(resource, namespace, name).object()
+        old["apiVersion"] = resource.api_version
+        if media == _MERGE:
+            if not isinstance(body, dict):
+                raise bad_request("json: cannot unmarshal array into Go value of type map[string]interface {}")
+            changed = patch.merge_patch(old, body)
+        elif media == _JSON:
+            changed = patch.json_patch(old, body)
+        elif media == _STRATEGIC and not resource.custom:
+            changed = patch.strategic_merge(old, body, resource.node)
+        else:
+            raise unsupported_patch(resource)
+        if not isinstance(changed, dict):
+            raise bad_request("the patch does not leave an object")
+        obj = decode(resource, changed, options)
+        if obj["metadata"].get("name") != name:
+            raise bad_request(f"the name of the object ({obj['metadata'].get('name', '')}) does not match the name on the URL ({name})")
+        return self._replace(resource, old, obj, options, tracked=False)
+
+    def apply(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> tuple[Object, bool]:  # noqa: ANN401
+        """Server-side apply; answers (object, whether it was created)."""
+        config = self._applied(resource, namespace, name, body, options)
+        writer = self._writer(resource, options)
+        found = self.collection(resource).get(resource.key(namespace, name))
+        if found is None:
+            if options.subresource:
+                raise not_found(resource, name)
+            if resource.namespaced:
+                admission.check_namespace(self, resource, str(namespace), name)
+            obj = ownership.apply(None, config, resource.node, writer, options.force)
+            return self._insert(resource, obj, options, tracked=True), True
+        live = found.object()
+        live["apiVersion"] = resource.api_version
+        obj = ownership.apply(live, config, resource.node, writer, options.force)
+        return self._replace(resource, live, obj, options, tracked=True), False
+
+    def _applied(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> Object:  # noqa: ANN401
+        if not isinstance(body, dict):
+            raise bad_request("error decoding YAML: not an object")
+        if not body.get("apiVersion") or not body.get("kind"):
+            raise bad_request("apply patch must hold apiVersion and kind")
+        sent = (body.get("metadata") or {}).get("managedFields")
+        if sent:
+            raise bad_request("metadata.managedFields must be nil")
+        strict = options if resource.custom else replace(options, validation="Strict")
+        try:
+            config = decode(resource, body, strict)
+        except ApiError as refusal:
+            raise _undeclared(refusal, body, resource, options) from refusal
+        metadata = config["metadata"]
+        if metadata.get("name", name) != name:
+            raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+        metadata["name"] = name
+        if resource.namespaced:
+            if metadata.get("namespace", namespace) != namespace:
+                raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+            metadata["namespace"] = namespace
+        return config
+
+    # ------------------------------------------------------------------ storing
+
+    def _shown(self, resource: Resource, obj: Object) -> Object:
+        return {**obj, "apiVersion": resource.api_version}
+
+    def commit(self, resource: Resource, kind: str, obj: Object) -> Object:
+        """Store a change that has already been decided (deletion marks and the like)."""
+        return self._commit(resource, kind, resource.key(obj["metadata"].get("namespace"), obj["metadata"]["name"]), obj)
+
+    def _commit(self, resource: Resource, kind: str, key: str, obj: Object) -> Object:
+        stored = {**obj, "apiVersion": resource.storage_api_version, "kind": resource.kind}
+        done = self.store.commit(self.collection(resource), kind, key, stored)
+        for hook in self.after:
+            hook(resource, kind, done)
+        return self._shown(resource, done)
+
+
+def replace_required(resource: Resource) -> Any:  # noqa: ANN401 - a Node
+    """A custom resource's schema without ``metadata`` among the required fields (the server guarantees it)."""
+    node = resource.node
+    if "metadata" in node.required:
+        node.required = tuple(f for f in node.required if f != "metadata")
+    return node
+
+
+def unsupported_patch(resource: Resource) -> ApiError:
+    """415 with the media types that would do."""
+    accepted = [_JSON, _MERGE, "application/apply-patch+yaml"] + ([] if resource.custom else [_STRATEGIC])
+    text = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+    return ApiError(415, "UnsupportedMediaType", text)
+
+
+def _undeclared(refusal: ApiError, body: Object, resource: Resource, options: Options) -> ApiError:
+    """What a server-side apply says of fields that the schema does not know."""
+    if resource.custom or "unknown field" not in refusal.message or options.validation == "Strict":
+        return refusal
+    metadata = body.get("metadata") or {}
+    about = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {resource.api_version}, Kind={resource.kind}"
+    field = refusal.message.split('unknown field "', 1)[1].split('"', 1)[0]
+    return ApiError(500, "", f"failed to create typed patch object ({about}): .{field}: field not declared in schema")
+
+
+__all__ = ["DEFINITIONS", "PATCHES", "Pipeline", "required", "unsupported_patch"]
