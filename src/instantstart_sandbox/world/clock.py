@@ -70,8 +70,14 @@ class Clock:
             heapq.heappush(self._heap, (self.now() + seconds, next(self._sequence), event, data))
 
     def drain(self) -> None:
-        """Run every timer that is due. Called before each request and by the ticker."""
+        """Run every timer that is due. Called before each request and by the ticker.
+
+        A handler that makes a call itself gets here again; the outer round runs what is due, else a hundred timers of
+        one moment would nest a hundred deep.
+        """
         with self.lock:
+            if self._due is not None:
+                return
             limit, before = self.now(), self._due
             while self._heap and self._heap[0][0] <= limit:
                 self._due, _, event, data = heapq.heappop(self._heap)
