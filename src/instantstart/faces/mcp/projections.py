@@ -34,7 +34,9 @@ def compact(value: Any, items: int = MAX_ITEMS) -> Any:
         return plain(value)
     if isinstance(value, Mapping):
         kept = {plain(str(key), 80): compact(inner, items) for key, inner in value.items() if inner not in (None, "", [], {}, ())}
-        kept.update({f"{key}_omitted": len(inner) - items for key, inner in value.items() if isinstance(inner, list) and len(inner) > items})
+        kept.update(
+            {f"{key}_omitted": len(inner) - items for key, inner in value.items() if isinstance(inner, list) and len(inner) > items}
+        )
         return kept
     if isinstance(value, list):
         return [compact(each, items) for each in value[:items]]
@@ -95,7 +97,13 @@ def operations(document: Mapping[str, Any]) -> Json:
 def events(document: Mapping[str, Any]) -> Json:
     """Events: time, stage, and the text, which may quote AWS or Kubernetes."""
     items = [
-        {"seq": e["seq"], "at": e["at"], "stage": e.get("stage"), "level": e["level"] if e["level"] != "info" else None, "untrusted_message": e["message"]}
+        {
+            "seq": e["seq"],
+            "at": e["at"],
+            "stage": e.get("stage"),
+            "level": e["level"] if e["level"] != "info" else None,
+            "untrusted_message": e["message"],
+        }
         for e in document["items"]
     ]
     return compact({"shown": len(items), "last_seq": document["last_seq"], "items": items})  # type: ignore[no-any-return]

@@ -44,7 +44,9 @@ def routes(openapi: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Json]]:
 def bind(openapi: Mapping[str, Any], tools: tuple[Tool, ...]) -> dict[str, Route]:
     """The route of every tool that the app has, by the tool's name."""
     wanted = {tool.name: tool for tool in tools}
-    return {name: _route(openapi, method, path, operation, wanted[name]) for name, method, path, operation in routes(openapi) if name in wanted}
+    return {
+        name: _route(openapi, method, path, operation, wanted[name]) for name, method, path, operation in routes(openapi) if name in wanted
+    }
 
 
 def _route(openapi: Mapping[str, Any], method: str, path: str, operation: Json, tool: Tool) -> Route:

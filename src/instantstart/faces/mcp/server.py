@@ -84,7 +84,7 @@ def server(face: Face) -> Server[Any]:
             return _answer(await _call(face, context, params.name, params.arguments or {}))
         except problems.Problem as problem:
             return _failure(problem)
-        except Exception:  # noqa: BLE001 - MCP's boundary: nothing leaves it but a Problem
+        except Exception:
             logger.exception("unexpected exception in a tool")
             return _failure(problems.Broken("request.crashed", "Something went wrong inside InstantStart.", hint="See the server's log."))
 
@@ -102,7 +102,9 @@ async def _call(face: Face, context: Any, name: str, arguments: Mapping[str, Any
     rest, toolsets = face.of(context)
     route = (await face.routes()).get(name)
     if tool is None or route is None or tool.toolset not in toolsets:
-        raise problems.NotFound("tool.unknown", f"There is no tool {projections.plain(name, 80)} in this set.", hint="tools/list shows them.")
+        raise problems.NotFound(
+            "tool.unknown", f"There is no tool {projections.plain(name, 80)} in this set.", hint="tools/list shows them."
+        )
     if name == "operation_wait":
         return projections.shaped(tool.shape, await _wait(rest, context, route, arguments))
     return projections.shaped(tool.shape, await rest.call(route, arguments))
@@ -134,7 +136,9 @@ async def _report(context: Any, operation: Json) -> None:
 
 def _answer(told: Json) -> CallToolResult:
     told = log.redact(told)
-    return CallToolResult(content=[TextContent(type="text", text=json.dumps(told, ensure_ascii=False, separators=(",", ":")))], structured_content=told)
+    return CallToolResult(
+        content=[TextContent(type="text", text=json.dumps(told, ensure_ascii=False, separators=(",", ":")))], structured_content=told
+    )
 
 
 def _failure(problem: problems.Problem) -> CallToolResult:

@@ -1,0 +1,223 @@
+"""The commands that begin operations: the whole pipeline, each of its steps, and the preflight before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from instantstart.base import problems
+from instantstart.faces.cli import show, watch
+from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
+
+Tag = Annotated[str | None, typer.Option(help="Short name of the cluster; left out: one is made up.")]
+Region = Annotated[str | None, typer.Option(help="AWS region; left out: the server's own.")]
+Zone = Annotated[str | None, typer.Option(help="Availability zone of the nodes, name or id.")]
+InstanceType = Annotated[str | None, typer.Option("--type", "--instance-type", help="SageMaker instance type, such as ml.g5.8xlarge.")]
+Count = Annotated[int | None, typer.Option("--count", help="Number of nodes.")]
+Capacity = Annotated[str | None, typer.Option(help="on_demand, spot or training_plan.")]
+Plan = Annotated[str | None, typer.Option("--training-plan", help="ARN of the training plan.")]
+Bucket = Annotated[str | None, typer.Option(help="An existing S3 bucket to mount; left out: one is made.")]
+Checks = Annotated[
+    list[str] | None, typer.Option("--deep-health-check", help="InstanceStress or InstanceConnectivity; may be given again.")
+]
+Spec = Annotated[Path | None, typer.Option("--file", "-f", help="YAML or JSON file with any field of the request; options win over it.")]
+
+
+@dataclass(frozen=True)
+class How:
+    """How to begin an operation, and how to show it."""
+
+    wait: bool = True
+    output: show.Format = TABLE
+    dry_run: bool = False
+    query: Mapping[str, Any] = field(default_factory=dict)
+
+
+def cluster_path(tag: str) -> str:
+    """The address of a cluster. Raises Invalid for a tag that would be another address."""
+    if not tag or tag in (".", ".."):
+        raise problems.Invalid("cluster.tag", f"{tag!r} is not the tag of a cluster.")
+    return f"/clusters/{quote(tag, safe='')}"
+
+
+def asked(file: Path | None, **options: Any) -> dict[str, Any]:
+    """The request body: the file's fields, then every option that was given. Raises Invalid for a file that is no mapping."""
+    told: Any = {}
+    if file is not None:
+        import yaml  # seldom wanted, slow to load
+
+        try:
+            told = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise problems.Invalid("cluster.file", f"{file} cannot be read: {error}") from error
+        if not isinstance(told, dict):
+            raise problems.Invalid("cluster.file", f"{file} must hold fields and values.")
+    return {**told, **{name: value for name, value in options.items() if value not in (None, [])}}
+
+
+def begin(http: Client, method: str, path: str, how: How, body: Mapping[str, Any] | None = None) -> None:
+    """Ask for an operation, then follow it, or show it and come back. Exits with its status."""
+    answer = http.call(method, path, body=body, query={**how.query, "dry_run": how.dry_run or None})
+    if how.dry_run:
+        show_plan(answer, how.output)
+        return
+    if "stages" not in (answer or {}):  # equal already: nothing was started
+        show.thing(answer, how.output)
+        return
+    if how.wait:
+        raise typer.Exit(watch.verdict(watch.follow(http, answer, how.output), how.output))
+    if how.output is TABLE:
+        show.note(f"{answer['title']}: {answer['status']}. Follow it: instantstart operation watch {answer['id']}")
+        return
+    show.data(answer, how.output)
+
+
+def show_plan(plan: Mapping[str, Any], output: show.Format, *, note: bool = False) -> None:
+    """Print what would be done, without the approval's secret. ``note``: on standard error, before the real thing."""
+    if output is not TABLE:
+        show.data(plan, output)
+        return
+    console = show.err() if note else show.out()
+    for heading, value in plan.items():
+        if heading == "approval" or value in (None, [], {}, ""):
+            continue
+        console.print(show.cell(heading.replace("_", " ").capitalize() + ":"), style="bold")
+        for each in value if isinstance(value, list) else [value]:
+            console.print("  ", _told(each), sep="")
+
+
+def _told(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return show.cell(", ".join(f"{key.replace('_', ' ')} {value}" for key, value in item.items() if value not in (None, [], {}, "")))
+    return show.cell(item)
+
+
+def create(
+    tag: Tag = None,
+    region: Region = None,
+    zone: Zone = None,
+    instance_type: InstanceType = None,
+    count: Count = None,
+    capacity: Capacity = None,
+    training_plan: Plan = None,
+    bucket: Bucket = None,
+    deep_health_check: Checks = None,
+    file: Spec = None,
+    dry_run: DryRun = False,
+    wait: Wait = True,
+    output: Output = TABLE,
+) -> None:
+    """Make a whole cluster: EKS, dependencies, HyperPod, storage, verified."""
+    body = asked(
+        file, tag=tag, region=region, zone=zone, instance_type=instance_type, instance_count=count, capacity_type=capacity,
+        training_plan_arn=training_plan, bucket=bucket, deep_health_checks=deep_health_check,
+    )  # fmt: skip
+    with client() as http:
+        begin(http, "POST", "/clusters", How(wait, output, dry_run), body)
+
+
+def eks(
+    tag: Tag = None,
+    region: Region = None,
+    vpc_cidr: Annotated[str | None, typer.Option(help="Range of the new VPC; left out: a free one.")] = None,
+    kubernetes_version: Annotated[str | None, typer.Option(help="Kubernetes minor version; left out: the newest fit one.")] = None,
+    file: Spec = None,
+    dry_run: DryRun = False,
+    wait: Wait = True,
+    output: Output = TABLE,
+) -> None:
+    """Step 1: make the network and EKS."""
+    body = asked(file, tag=tag, region=region, vpc_cidr=vpc_cidr, kubernetes_version=kubernetes_version)
+    with client() as http:
+        begin(http, "POST", "/clusters:eks", How(wait, output, dry_run), body)
+
+
+def dependencies(
+    cluster: ClusterArgument = None,
+    cert_manager: Annotated[bool | None, typer.Option("--cert-manager", help="Install cert-manager too.")] = None,
+    overwrite_conflicts: Annotated[
+        bool | None, typer.Option("--overwrite-conflicts", help="Take over what somebody else installed.")
+    ] = None,
+    dry_run: DryRun = False,
+    wait: Wait = True,
+    output: Output = TABLE,
+) -> None:
+    """Step 2: install what HyperPod needs in EKS."""
+    body = asked(None, cert_manager=cert_manager, overwrite_conflicts=overwrite_conflicts)
+    with client() as http:
+        begin(http, "POST", cluster_path(chosen_cluster(http, cluster)) + "/dependencies", How(wait, output, dry_run), body)
+
+
+def hyperpod(
+    cluster: ClusterArgument = None,
+    zone: Zone = None,
+    instance_type: InstanceType = None,
+    count: Count = None,
+    capacity: Capacity = None,
+    training_plan: Plan = None,
+    deep_health_check: Checks = None,
+    file: Spec = None,
+    dry_run: DryRun = False,
+    wait: Wait = True,
+    output: Output = TABLE,
+) -> None:
+    """Step 3: make the HyperPod cluster and its first nodes."""
+    body = asked(
+        file, zone=zone, instance_type=instance_type, instance_count=count, capacity_type=capacity, training_plan_arn=training_plan,
+        deep_health_checks=deep_health_check,
+    )  # fmt: skip
+    with client() as http:
+        begin(http, "POST", cluster_path(chosen_cluster(http, cluster)) + "/hyperpod", How(wait, output, dry_run), body)
+
+
+def storage(
+    cluster: ClusterArgument = None,
+    bucket: Bucket = None,
+    prefix: Annotated[str | None, typer.Option(help="Only this folder of the bucket; ends with a slash.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Kubernetes namespace of the claim.")] = None,
+    file: Spec = None,
+    dry_run: DryRun = False,
+    wait: Wait = True,
+    output: Output = TABLE,
+) -> None:
+    """Step 4: mount an S3 bucket as a volume claim."""
+    with client() as http:
+        body = asked(file, bucket=bucket, prefix=prefix, namespace=namespace)
+        begin(http, "POST", cluster_path(chosen_cluster(http, cluster)) + "/storage", How(wait, output, dry_run), body)
+
+
+def preflight(
+    tag: Tag = None,
+    region: Region = None,
+    zone: Zone = None,
+    instance_type: InstanceType = None,
+    count: Count = None,
+    capacity: Capacity = None,
+    training_plan: Plan = None,
+    file: Spec = None,
+    output: Output = TABLE,
+) -> None:
+    """Check what would stand in the way of a cluster; nothing is changed. Exit status 1 when something would."""
+    body = asked(
+        file,
+        tag=tag,
+        region=region,
+        zone=zone,
+        instance_type=instance_type,
+        instance_count=count,
+        capacity_type=capacity,
+        training_plan_arn=training_plan,
+    )
+    with client() as http:
+        report = http.call("POST", "/preflight", body=body)
+    if output is not TABLE:
+        show.data(report, output)
+    else:
+        show.rows(report["findings"], {"CHECK": "check", "VERDICT": "verdict", "FINDING": "message", "HINT": "hint"}, output)
+    raise typer.Exit(0 if report.get("passed", True) else 1)

@@ -1,0 +1,199 @@
+"""The composition root: settings -> clients -> engine -> app. Imports every room, is imported by none.
+
+Nothing heavy is imported before it is needed: ``instantstart cluster list`` loads the command line only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from instantstart.base import log, problems, settings
+from instantstart.base.settings import Settings
+from instantstart.faces.cli.contexts import write_private
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from instantstart.capabilities.room import Room
+
+#: seconds that open requests and streams get to end after a signal
+GRACE_SECONDS = 5
+ADMIN_FILE = "admin-token"
+ADDRESS_FILE = "address"
+
+
+def cli() -> None:
+    """The ``instantstart`` command. The command line knows only HTTP; what starts a process is handed to it from here."""
+    from instantstart.faces.cli import main as face
+
+    face.main(face.Launchers(serve=serve, mcp=mcp))
+
+
+def compose(chosen: Settings) -> Room:
+    """Every room around one store, bound and not yet launched. Raises Problems for what a person must set right."""
+    from instantstart import store
+    from instantstart.aws import tokens
+    from instantstart.aws.session import AwsGateway
+    from instantstart.base.clock import Clock
+    from instantstart.capabilities.clusters.workflows import WORKFLOWS
+    from instantstart.capabilities.room import Room
+    from instantstart.ensure import bundles
+    from instantstart.kube.connect import KubeGateway
+    from instantstart.operations.engine import Engine
+
+    clock = Clock(chosen.clock_rate)
+    opened = store.open(chosen.database_url, chosen.data_dir)
+    aws = AwsGateway(chosen.region)
+    kube = KubeGateway(lambda ref: tokens.make(aws.region(ref.region), ref.name), clock, lambda: aws.region().identity().principal_arn)
+    engine = Engine(opened, clock, chosen, WORKFLOWS)
+    room = Room(chosen, clock, opened, aws, kube, bundles.load(chosen.bundles_dir), engine)
+    engine.bind(room)
+    return room
+
+
+def application(room: Room) -> FastAPI:
+    """The web application of ``room``: the API with every slice, and MCP beside it. Its lifespan runs the engine."""
+    from instantstart.capabilities.clusters.routes import router as clusters
+    from instantstart.faces.api.app import build
+    from instantstart.faces.mcp.mount import Mount
+
+    @contextlib.asynccontextmanager
+    async def engine() -> AsyncIterator[None]:
+        await asyncio.to_thread(room.engine.launch)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(room.engine.shutdown)
+
+    mount = Mount()
+    app = build(room, [clusters], mounts={"/mcp": mount}, lifespans=[engine, mount.lifespan])
+    mount.connect(app, app.openapi)
+    return app
+
+
+def serve(given: Mapping[str, Any]) -> int:
+    """Run the control plane until a signal. ``given`` overrides settings by name. Returns the exit status."""
+    chosen = with_given(settings.load(), given)
+    log.configure(chosen.log_level)
+    os.umask(0o077)
+    listening = listen(chosen.host, chosen.port)
+    with contextlib.closing(listening):
+        room = compose(chosen)
+        try:
+            return _run(room, application(room), listening)
+        finally:
+            room.kube.close()
+            room.store.close()
+
+
+def with_given(loaded: Settings, given: Mapping[str, Any]) -> Settings:
+    """``loaded`` with what the command line said. Raises Invalid naming the option."""
+    try:
+        return Settings.model_validate(loaded.model_dump() | {name: value for name, value in given.items() if value is not None})
+    except ValueError as error:
+        raise problems.Invalid("settings.invalid", f"Wrong option: {error}") from error
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Raises Conflict when the port is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise problems.Conflict(
+            "server.port_taken",
+            f"{host}:{port} cannot be listened on: {error.strerror}.",
+            hint="Choose another with --port; 0 takes a free one.",
+        ) from error
+    return made
+
+
+def _run(room: Room, app: FastAPI, listening: socket.socket) -> int:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """uvicorn that says when it is ready, and whose signals end it with status 0."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=sockets)
+            if not self.should_exit:
+                _welcome(room, listening)
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if sig == signal.SIGINT and self.should_exit:
+                self.force_exit = True
+            self.should_exit = True
+
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, ws_max_size=65536
+    )
+    server = Server(config)
+    server.run(sockets=[listening])
+    return 0 if server.started else 1
+
+
+def _welcome(room: Room, listening: socket.socket) -> None:
+    """Tell where the console is, with a one-time sign-in link; leave the address for the command line of this machine."""
+    host, port = listening.getsockname()[:2]
+    url = f"http://{_reachable(host)}:{port}"
+    folder = room.settings.data_dir
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(folder / ADDRESS_FILE, url + "\n")
+    admin = first_admin(room)
+    lines = [f"InstantStart is ready: {url}"]
+    if admin is not None:
+        code = room.store.identities.create_code(admin)
+        lines.append(f"Sign in once, within 10 minutes: {url}/login#code={code}")
+    lines.append(f"Administrator's token: {folder / ADMIN_FILE}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def _reachable(host: str) -> str:
+    if host in ("0.0.0.0", "::"):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def first_admin(room: Room) -> str | None:
+    """The identity behind the token in the data folder; made, with its file, where there is no identity yet.
+
+    None when the file is gone or its token has ended: then an administrator signs in with a token of their own.
+    """
+    path = room.settings.data_dir / ADMIN_FILE
+    identities = room.store.identities
+    with room.store.transaction(lock="first-admin"):
+        if not identities.list():
+            identity, token = identities.create_token("administrator", "admin", "person")
+            write_private(path, token + "\n")
+            return identity.id
+    try:
+        found = identities.find_token(path.read_text(encoding="utf-8").strip())
+    except OSError:
+        return None
+    return found.id if found else None
+
+
+def mcp(url: str, token: str | None, toolsets: str | None) -> int:
+    """Serve MCP on standard input and output for the control plane at ``url``."""
+    log.configure("WARNING")
+    from instantstart.faces.mcp import catalog, server
+
+    try:
+        wanted = catalog.parse_toolsets(toolsets)
+    except ValueError as error:
+        raise problems.Invalid("tool.toolsets", f"Toolsets are {', '.join(catalog.Toolset)}, or all.") from error
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(server.stdio(url, token, wanted))
+    return 0
