@@ -194,7 +194,13 @@ def task_governance(configuration: Configuration) -> list[Object]:
     space, name = "kueue-system", "kueue-controller-manager"
     crds = [definition("kueue.x-k8s.io", kind, plural, "v1beta1", scope) for kind, plural, scope in _KUEUE]
     work = Workload(space, name, "hyperpod/kueue:v0", 1, account=name, cpu="500m", memory="512Mi")
-    return [namespace(space), account(space, name), *cluster_role("kueue-manager-role", ["kueue.x-k8s.io", ""], (space, name)), *crds, work.build()]
+    return [
+        namespace(space),
+        account(space, name),
+        *cluster_role("kueue-manager-role", ["kueue.x-k8s.io", ""], (space, name)),
+        *crds,
+        work.build(),
+    ]
 
 
 #: Add-on name -> its objects for a parsed configuration.

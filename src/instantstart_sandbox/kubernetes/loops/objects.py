@@ -37,8 +37,15 @@ def uid_of(obj: Object) -> str:
 
 
 def key_of(obj: Object) -> str:
-    """``namespace/name``; ``/name`` for cluster-scoped objects."""
-    return f"{namespace_of(obj)}/{name_of(obj)}"
+    """The key of the object in its collection: ``namespace/name``, or ``name`` when cluster-scoped."""
+    space = namespace_of(obj)
+    return f"{space}/{name_of(obj)}" if space else name_of(obj)
+
+
+def split(key: str) -> tuple[str | None, str]:
+    """(namespace or None, name) of a key."""
+    space, mark, name = key.partition("/")
+    return (space, name) if mark else (None, key)
 
 
 def labels_of(obj: Object) -> dict[str, str]:

@@ -129,10 +129,9 @@ def short_of(asked: Mapping[str, Decimal], place: Place) -> list[str]:
 
 def _in_term(term: Object, pod: Object, other: Object) -> bool:
     spaces = term.get("namespaces") or []
-    if "namespaceSelector" in term and not spaces:
-        fits = True
-    else:
-        fits = namespace_of(other) in (spaces or [namespace_of(pod)])
+    # A namespaceSelector counts as "every namespace": the placement knows no namespace labels.
+    everywhere = "namespaceSelector" in term and not spaces
+    fits = everywhere or namespace_of(other) in (spaces or [namespace_of(pod)])
     return fits and selects(term.get("labelSelector"), labels_of(other))
 
 

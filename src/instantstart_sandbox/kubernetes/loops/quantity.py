@@ -18,7 +18,7 @@ _SUFFIXES = {
 def amount(quantity: str | int | float) -> Decimal:
     """The value of a quantity in its base unit (cores, bytes, pieces). Raises ValueError when it is not one."""
     text = str(quantity)
-    digits = text.rstrip("numkMGTPEi") if not _is_exponent(text) else text
+    digits = text.rstrip("numkKMGTPEi") if not _is_exponent(text) else text
     suffix = text[len(digits) :]
     if suffix not in _SUFFIXES or not digits:
         raise ValueError(f"not a quantity: {quantity!r}")

@@ -1,0 +1,59 @@
+"""What AWS says of one cluster: its instances and add-ons, read on a nudge and now and then, outside of the worker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..world.seams import Addon, Instance
+from .nodes import node_name
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+log = logging.getLogger(__name__)
+#: Without a nudge AWS is asked again after so many virtual seconds, but not more often than each so many real ones.
+_PERIOD_SECONDS, _SHORTEST_REAL_SECONDS = 60.0, 5.0
+
+
+class AwsView:
+    """The last answer, and who wants to hear of a new one."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._nudged = asyncio.Event()
+        #: by node name; None until AWS has answered once: unknown is not empty
+        self.instances: dict[str, Instance] | None = None
+        self.addons: dict[str, Addon] | None = None
+        self.listeners: list[Callable[[], None]] = []
+        cluster.on_nudge(self._nudged.set)
+
+    async def run(self) -> None:
+        """Ask for ever."""
+        while True:
+            self._nudged.clear()
+            await self.ask()
+            timeout = max(_PERIOD_SECONDS / self._cluster.clock.rate, _SHORTEST_REAL_SECONDS)
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._nudged.wait()
+            except TimeoutError:
+                continue
+
+    async def ask(self) -> None:
+        """Read both lists, and tell the listeners when something differs."""
+        cluster = self._cluster
+        try:
+            instances = await cluster.ask_aws(cluster.aws.instances, cluster.arn)
+            addons = await cluster.ask_aws(cluster.aws.addons, cluster.arn)
+        except Exception:
+            log.exception("AWS could not be asked about %s", cluster.arn)
+            return
+        fresh = {node_name(i.instance_id): i for i in instances}
+        named = {a.name: a for a in addons}
+        if fresh != self.instances or named != self.addons:
+            self.instances, self.addons = fresh, named
+            for listener in self.listeners:
+                listener()

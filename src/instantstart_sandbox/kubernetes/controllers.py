@@ -1,0 +1,62 @@
+"""Everything that runs beside the API server of one cluster: controllers, scheduler, kubelets, nodes, add-ons.
+
+Controllers of operators (HyperPodPyTorchJob, InferenceEndpointConfig, Ray) are to be added to ``_OPERATORS``: classes like
+the others, that act only while their add-on is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .addons import AddonController
+from .aws_view import AwsView
+from .bridge import NodeBridge
+from .kubelet.agent import Kubelet
+from .loops.daemonset import DaemonSetController
+from .loops.deployment import DeploymentController
+from .loops.disruption import BudgetController, TaintEviction
+from .loops.engine import Controller, Engine
+from .loops.gc import CustomKindController, GarbageCollector, NamespaceController, PodCollector
+from .loops.job import JobController
+from .loops.replicaset import ReplicaSetController
+from .loops.scheduler import Scheduler
+from .loops.service import EndpointsController, LoadBalancerController
+from .loops.statefulset import StatefulSetController
+from .loops.volumes import VolumeBinder, VolumeProtection
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+_STANDING: tuple[type[Controller], ...] = (
+    GarbageCollector,
+    NamespaceController,
+    CustomKindController,
+    PodCollector,
+    DeploymentController,
+    ReplicaSetController,
+    DaemonSetController,
+    StatefulSetController,
+    JobController,
+    Scheduler,
+    Kubelet,
+    VolumeBinder,
+    VolumeProtection,
+    EndpointsController,
+    LoadBalancerController,
+    BudgetController,
+    TaintEviction,
+)
+_OPERATORS: tuple[type[Controller], ...] = ()
+
+
+def start_controllers(cluster: Cluster) -> Engine:
+    """Start everything in the cluster's loop; it stops with the cluster."""
+    engine = Engine(cluster)
+    for kind in (*_STANDING, *_OPERATORS):
+        engine.add(kind(engine))
+    view = AwsView(cluster)
+    engine.add(NodeBridge(engine, view))
+    engine.add(AddonController(engine, view))
+    cluster.start(engine.run(), name="controllers")
+    cluster.start(view.run(), name="aws view")
+    return engine

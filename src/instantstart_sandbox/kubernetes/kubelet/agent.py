@@ -1,0 +1,345 @@
+"""The kubelets of all nodes as one controller: each look moves a pod by the steps that its time has come for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from ..errors import ApiError
+from ..loops.engine import Controller, Engine
+from ..loops.objects import (
+    Object,
+    condition_of,
+    deleting,
+    key_of,
+    meta,
+    name_of,
+    namespace_of,
+    pod_finished,
+    seconds_of,
+    spec_of,
+    stamp,
+    status_of,
+    uid_of,
+    with_condition,
+)
+from . import mounts, state
+from .behaviour import behaviour_of, image_problem, pull_seconds
+from .environment import ConfigError
+from .processes import StartError
+from .runtime import Runtime
+
+_CACHED_PULL_SECONDS = 0.5
+_START_SECONDS = 0.5
+_MOUNT_RETRY_SECONDS = 15.0
+_BUCKET_KEPT_SECONDS = 30.0
+
+
+class Kubelet(Controller):
+    """Runs every pod that is bound to a node which answers."""
+
+    name = "kubelet"
+    watched = ("pods",)
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.runtime = Runtime(engine.cluster, engine.now, lambda key: engine.enqueue(self, key))
+        self._images: dict[str, set[str]] = {}
+        self._buckets: dict[str, tuple[bool, float]] = {}
+        engine.cluster.on_stop(self.runtime.stop_all)
+
+    def keys(self, resource: str, obj: Object) -> Iterable[str]:
+        """Every pod with a node."""
+        return [key_of(obj)] if spec_of(obj).get("nodeName") else []
+
+    async def reconcile(self, key: str) -> None:
+        """One look at one pod."""
+        pod = self.cache.get("pods", key)
+        if pod is None:
+            self.runtime.remove(key)
+            return
+        node = self.cache.get("nodes", spec_of(pod).get("nodeName") or "")
+        if node is None or (condition_of(node, "Ready") or {}).get("status") == "Unknown":
+            return
+        if deleting(pod):
+            await self._terminate(key, pod)
+        elif not pod_finished(pod):
+            await self._live(key, pod, node)
+
+    # ------------------------------------------------------------------ life
+
+    async def _live(self, key: str, pod: Object, node: Object) -> None:
+        status = status_of(pod)
+        if not status.get("startTime"):
+            pod = await self._admit(pod)
+            status = status_of(pod)
+        limit = spec_of(pod).get("activeDeadlineSeconds")
+        if limit is not None:
+            left = seconds_of(status["startTime"]) + float(limit) - self.now()
+            if left <= 0:
+                await self._deadline(key, pod)
+                return
+            self.later(left, key)
+        if not await self._mount(key, pod):
+            return
+        began, now = {c["name"]: c for c in status.get("containerStatuses") or []}, self.now()
+        first = {c["name"]: c for c in status.get("initContainerStatuses") or []}
+        initial, initialized = await self._initial(key, pod, first)
+        main = []
+        for container in spec_of(pod)["containers"]:
+            before = began.get(container["name"]) or state.fresh(container)
+            main.append(await self._step(key, pod, container, before) if initialized else self._held(pod, before))
+        phase = state.phase_of(pod, initial, main)
+        sandbox = {"type": "PodReadyToStartContainers", "status": "True"}
+        conditions = with_condition(state.conditions_of(pod, initialized, main, (phase, now)), sandbox, now)
+        wanted = {**state.identity(pod, node), "phase": phase, "conditions": conditions, "containerStatuses": main}
+        if initial:
+            wanted["initContainerStatuses"] = initial
+        await self.engine.write_status("pods", pod, wanted, self.client)
+
+    async def _admit(self, pod: Object) -> Object:
+        now = self.now()
+        waiting = [state.fresh(c) for c in spec_of(pod)["containers"]]
+        conditions = state.conditions_of(pod, not spec_of(pod).get("initContainers"), waiting, ("Pending", now))
+        fields = {
+            "phase": "Pending",
+            "startTime": stamp(now),
+            "conditions": with_condition(conditions, {"type": "PodReadyToStartContainers", "status": "False"}, now),
+            "containerStatuses": waiting,
+        }
+        return await self.client.status("pods", name_of(pod), fields, namespace_of(pod))
+
+    def _held(self, pod: Object, before: Object) -> Object:
+        return state.waiting(before, "PodInitializing") if not before["lastState"] else before
+
+    async def _initial(self, key: str, pod: Object, before: dict[str, Object]) -> tuple[list[Object], bool]:
+        """The init containers' statuses, and whether they are all done."""
+        found, going = [], True
+        for container in spec_of(pod).get("initContainers") or []:
+            status = before.get(container["name"]) or state.waiting(state.fresh(container), "PodInitializing")
+            if going and state.exit_code(status) != 0:
+                status = await self._step(key, pod, container, status, initial=True)
+            done = state.exit_code(status) == 0
+            if done:
+                status = {**status, "ready": True}
+            going = going and (done or (state.sidecar(container) and bool(status["started"])))
+            found.append(status)
+        return found, going
+
+    # ------------------------------------------------------------------ one container
+
+    async def _step(self, key: str, pod: Object, container: Object, status: Object, initial: bool = False) -> Object:
+        if state.is_running(status):
+            status = await self._running(key, pod, container, status, initial)
+        if (code := state.exit_code(status)) is not None:
+            if not state.restarts_again(pod, container, code, initial):
+                return status
+            status = await self._restart(pod, container, status)
+        if "waiting" in status["state"]:
+            status = await self._waiting(key, pod, container, status, initial)
+        return status
+
+    async def _running(self, key: str, pod: Object, container: Object, status: Object, initial: bool) -> Object:
+        name, now = container["name"], self.now()
+        run = self.runtime.body(key, pod).runs.get(name)
+        if run is None:
+            began = seconds_of(status["state"]["running"]["startedAt"])
+            run = self.runtime.resume(key, pod, name, began, behaviour_of(pod, name, initial))
+            if run is None:
+                return state.terminated(status, 255, "Unknown", now)
+        if (end := run.result(now)) is not None:
+            self._drop(key, pod, name)
+            return state.terminated(status, *end, now)
+        if (left := run.left(now)) is not None:
+            self.later(left, key)
+        wait = run.began + state.ready_delay(container) - now
+        if wait > 0:
+            self.later(wait, key)
+        return {**status, "ready": wait <= 0 and run.behaviour.kind != "unready"}
+
+    def _drop(self, key: str, pod: Object, name: str) -> None:
+        run = self.runtime.body(key, pod).runs.pop(name, None)
+        if run is not None:
+            run.log.close()
+
+    async def _restart(self, pod: Object, container: Object, status: Object) -> Object:
+        wait = state.backoff_seconds(int(status["restartCount"]))
+        if wait <= 0:
+            return state.restarting(status, "ContainerCreating", "")
+        text = state.backoff_text(pod, container["name"], wait)
+        told = f"Back-off restarting failed container {container['name']} in pod {name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+        await self.event(pod, "BackOff", told, warning=True)
+        return state.restarting(status, "CrashLoopBackOff", text)
+
+    async def _waiting(self, key: str, pod: Object, container: Object, status: Object, initial: bool) -> Object:
+        ended = (status["lastState"].get("terminated") or {}).get("finishedAt")
+        if status["state"]["waiting"].get("reason") == "CrashLoopBackOff" and ended:
+            left = seconds_of(ended) + state.backoff_seconds(int(status["restartCount"])) - self.now()
+            if left > 0:
+                self.later(left, key)
+                return status
+        problem = image_problem(pod, container["image"])
+        if problem is not None:
+            return await self._no_image(key, pod, container, status, problem)
+        if not await self._pulled(key, pod, container):
+            return status
+        return await self._start(key, pod, container, status, initial)
+
+    async def _no_image(self, key: str, pod: Object, container: Object, status: Object, problem: tuple[str, str]) -> Object:
+        reason, message = problem
+        image, what = container["image"], ("pull-failed", f"{uid_of(pod)}/{container['name']}")
+        if reason != "ErrImagePull":
+            await self.event(pod, "InspectFailed", message, warning=True)
+            return state.waiting(status, reason, message)
+        began, now = self.engine.first_seen(what), self.now()
+        if now - began < state.FIRST_BACKOFF_SECONDS:
+            if now == began:
+                await self.event(pod, "Pulling", f'Pulling image "{image}"')
+                await self.event(pod, "Failed", f'Failed to pull image "{image}": {message}', warning=True)
+                await self.event(pod, "Failed", "Error: ErrImagePull", warning=True)
+            self.later(began + state.FIRST_BACKOFF_SECONDS - now, key)
+            return state.waiting(status, reason, message)
+        if status["state"]["waiting"].get("reason") != "ImagePullBackOff":
+            await self.event(pod, "BackOff", f'Back-off pulling image "{image}"')
+            await self.event(pod, "Failed", "Error: ImagePullBackOff", warning=True)
+        return state.waiting(status, "ImagePullBackOff", f'Back-off pulling image "{image}": ErrImagePull: {message}')
+
+    async def _pulled(self, key: str, pod: Object, container: Object) -> bool:
+        """Whether the image is on the node; pulling takes its time once for each node."""
+        node, image = spec_of(pod)["nodeName"], container["image"]
+        present = image in self._images.setdefault(node, set())
+        what = ("pull", f"{uid_of(pod)}/{container['name']}")
+        began, now = self.engine.first_seen(what), self.now()
+        seconds = _CACHED_PULL_SECONDS if present else pull_seconds(pod)
+        if now == began and not present:
+            await self.event(pod, "Pulling", f'Pulling image "{image}"')
+        if now < began + seconds:
+            self.later(began + seconds - now, key)
+            return False
+        if not present:
+            took = f"{seconds:g}s"
+            await self.event(pod, "Pulled", f'Successfully pulled image "{image}" in {took} ({took} including waiting).')
+        self._images[node].add(image)
+        return True
+
+    async def _start(self, key: str, pod: Object, container: Object, status: Object, initial: bool) -> Object:
+        name = container["name"]
+        try:
+            await self.runtime.start(key, pod, container, behaviour_of(pod, name, initial))
+        except ConfigError as error:
+            self.later(_MOUNT_RETRY_SECONDS, key)
+            await self.event(pod, "Failed", f"Error: {error}", warning=True)
+            return state.waiting(status, "CreateContainerConfigError", str(error))
+        except (StartError, ValueError, mounts.MountError) as error:
+            await self.event(pod, "Failed", f"Error: {error}", warning=True)
+            failed = state.terminated(state.running(status, self.now(), ""), 128, "StartError", self.now())
+            failed["state"]["terminated"]["message"] = str(error)
+            failed["restartCount"] = int(status["restartCount"]) + int(bool(status["lastState"]))
+            self.later(_START_SECONDS, key)
+            return failed
+        again = bool(status["lastState"])
+        await self.event(pod, "Created", f"Created container: {name}")
+        await self.event(pod, "Started", f"Started container {name}")
+        count = int(status["restartCount"]) + int(again)
+        seed = f"{uid_of(pod)}/{name}/{count}"
+        status = state.running({**status, "restartCount": count}, self.now(), hashlib.sha256(seed.encode()).hexdigest())
+        return await self._running(key, pod, container, status, initial)
+
+    # ------------------------------------------------------------------ volumes
+
+    async def _mount(self, key: str, pod: Object) -> bool:
+        body = self.runtime.body(key, pod)
+        if body.runs or any(state.is_running(c) or c["lastState"] for c in status_of(pod).get("containerStatuses") or []):
+            return True
+        try:
+            if not self._volumes_there(key, pod):
+                return False
+            self.runtime.folders(key, pod)
+        except mounts.MountError as error:
+            await self.event(pod, "FailedMount", str(error), warning=True)
+            self.later(_MOUNT_RETRY_SECONDS, key)
+            return False
+        return True
+
+    def _volumes_there(self, key: str, pod: Object) -> bool:
+        """Whether everything is known about the volumes; MountError when one cannot be mounted."""
+
+        def read(resource: str, name: str, namespace: str) -> Object | None:
+            return self.cluster.read(resource, name, namespace or None)
+
+        for volume in spec_of(pod).get("volumes") or []:
+            kept = mounts.persistent_volume(read, pod, volume)
+            if kept is None:
+                continue
+            mounts.check_driver(read, kept, self.cache.pods_on(spec_of(pod)["nodeName"]))
+            bucket = mounts.bucket_of(kept)
+            if bucket is None:
+                continue
+            known = self._buckets.get(bucket)
+            if known is None or known[1] + _BUCKET_KEPT_SECONDS < self.now():
+                self.cluster.start(self._ask_bucket(key, bucket), name=f"bucket {bucket}")
+                return False
+            if not known[0]:
+                raise mounts.no_bucket(kept, bucket)
+        return True
+
+    async def _ask_bucket(self, key: str, bucket: str) -> None:
+        there = await self.cluster.ask_aws(self.cluster.aws.bucket_exists, bucket)
+        self._buckets[bucket] = (there, self.now())
+        self.engine.enqueue(self, key)
+
+    # ------------------------------------------------------------------ death
+
+    async def _terminate(self, key: str, pod: Object) -> None:
+        runs, now = self.runtime.body(key, pod).runs, self.now()
+        asked = self.engine.first_seen(("terminate", uid_of(pod)))
+        left = asked + state.grace_of(pod) - now
+        for name, run in list(runs.items()):
+            if run.result(now) is not None:
+                continue
+            if run.stopping is None:
+                run.stopping = now
+                await self.event(pod, "Killing", f"Stopping container {name}")
+                self.runtime.stop(run, hard=left <= 0)
+            elif left <= 0:
+                self.runtime.stop(run, hard=True)
+        busy = [r for r in runs.values() if r.result(now) is None]
+        if busy:
+            waits = [w for r in busy if (w := r.left(now)) is not None]
+            self.later(min([*waits, max(left, 0.5)]), key)
+            return
+        await self._bury(key, pod)
+
+    async def _bury(self, key: str, pod: Object) -> None:
+        """Say how the containers ended, then let the object go (finalizers may keep it a while)."""
+        if not pod_finished(pod):
+            await self._final(key, pod, {})
+        try:
+            await self.client.delete("pods", name_of(pod), namespace_of(pod), grace=0)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+        if meta(pod).get("finalizers"):
+            return
+        self.engine.forget(("terminate", uid_of(pod)))
+
+    async def _final(self, key: str, pod: Object, fields: Object) -> None:
+        runs, now, ended = self.runtime.body(key, pod).runs, self.now(), []
+        for status in status_of(pod).get("containerStatuses") or []:
+            if state.exit_code(status) is None and state.is_running(status):
+                run = runs.get(status["name"])
+                code, reason = (run.result(now) if run else None) or (137, "Error")
+                status = state.terminated(status, code, reason, now)
+            ended.append(status)
+        good = bool(ended) and all(state.exit_code(s) == 0 for s in ended)
+        phase = "Succeeded" if good else "Failed"
+        conditions = state.conditions_of(pod, True, ended, (phase, now))
+        wanted = {"phase": phase, "containerStatuses": ended, "conditions": conditions, **fields}
+        await self.engine.write_status("pods", pod, wanted, self.client)
+
+    async def _deadline(self, key: str, pod: Object) -> None:
+        for run in self.runtime.body(key, pod).runs.values():
+            self.runtime.stop(run, hard=True)
+        text = "Pod was active on the node longer than the specified deadline"
+        await self.event(pod, "DeadlineExceeded", text)
+        await self._final(key, pod, {"reason": "DeadlineExceeded", "message": text})

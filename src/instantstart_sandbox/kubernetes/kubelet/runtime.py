@@ -1,0 +1,171 @@
+"""The containers that run now: a deadline for the simulated ones, a process for the real ones. Memory only.
+
+After a restart of the sandbox simulated containers go on from what their status says; processes have died with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..loops.objects import Object, annotations_of, name_of, namespace_of, spec_of, uid_of
+from . import mounts, processes
+from .behaviour import OUTPUT, Behaviour
+from .environment import environment, expand
+from .logs import Log
+
+if TYPE_CHECKING:
+    from ..cluster import Cluster
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: A simulated container stops this long after it was asked to.
+_STOP_SECONDS = 1.0
+
+
+@dataclass
+class Run:
+    """One run of one container. ``ends`` is a virtual moment, None while no end is in sight."""
+
+    behaviour: Behaviour
+    began: float
+    log: Log
+    ends: float | None = None
+    process: processes.Process | None = None
+    stopping: float | None = None
+
+    def result(self, now: float) -> tuple[int, str] | None:
+        """(exit code, reason) once it is over."""
+        if self.process is not None:
+            code = self.process.code
+            return None if code is None else (code, "Completed" if code == 0 else "Error")
+        if self.stopping is not None:
+            return (143, "Error") if now >= self.stopping + _STOP_SECONDS else None
+        if self.ends is not None and now >= self.ends:
+            return self.behaviour.code, self.behaviour.reason
+        return None
+
+    def left(self, now: float) -> float | None:
+        """Virtual seconds until it ends by itself; None when only an event can tell."""
+        if self.process is not None:
+            return None
+        end = self.stopping + _STOP_SECONDS if self.stopping is not None else self.ends
+        return None if end is None else max(end - now, 0.0)
+
+
+@dataclass
+class Body:
+    """What a pod has on this machine."""
+
+    uid: str
+    folder: Path
+    runs: dict[str, Run] = field(default_factory=dict)
+
+
+class Runtime:
+    """Bodies by pod key."""
+
+    def __init__(self, cluster: Cluster, now: Callable[[], float], changed: Callable[[str], None]) -> None:
+        self._cluster, self._now, self._changed = cluster, now, changed
+        self.bodies: dict[str, Body] = {}
+
+    def body(self, key: str, pod: Object) -> Body:
+        """The pod's body; a leftover of an earlier pod of that name is removed first."""
+        found = self.bodies.get(key)
+        if found is not None and found.uid != uid_of(pod):
+            self.remove(key)
+            found = None
+        if found is None:
+            found = self.bodies[key] = Body(uid_of(pod), self._cluster.data_dir / "pods" / uid_of(pod))
+        return found
+
+    def remove(self, key: str) -> None:
+        """Kill what runs and remove the pod's own folders (not what its claims point at)."""
+        body = self.bodies.pop(key, None)
+        if body is None:
+            return
+        for run in body.runs.values():
+            if run.process is not None:
+                run.process.signal(signal.SIGKILL)
+            run.log.close()
+        shutil.rmtree(body.folder, ignore_errors=True)
+
+    def stop_all(self) -> None:
+        """Kill every process; folders stay for the next start."""
+        for body in self.bodies.values():
+            for run in body.runs.values():
+                if run.process is not None:
+                    run.process.signal(signal.SIGKILL)
+                run.log.close()
+
+    def count(self) -> int:
+        """How many processes run."""
+        runs = [r for body in self.bodies.values() for r in body.runs.values()]
+        return sum(1 for r in runs if r.process is not None and r.process.code is None)
+
+    async def start(self, key: str, pod: Object, container: Object, behaviour: Behaviour) -> Run:
+        """Start a container. StartError, ConfigError or MountError when it cannot be."""
+        body, now, name = self.body(key, pod), self._now(), container["name"]
+        values = environment(self._read, pod, container)
+        log = self._log(pod, name)
+        run = Run(behaviour, now, log, ends=now + behaviour.seconds if behaviour.kind == "end" else None)
+        if behaviour.kind == "process":
+            if self.count() >= processes.MOST_PROCESSES:
+                raise processes.StartError(f"the sandbox runs at most {processes.MOST_PROCESSES} processes")
+            command = self._command(body, pod, container, values)
+            run.process = await processes.start(command, log, self._cluster.clock.now, lambda: self._changed(key))
+        else:
+            log.line(now, f"InstantStart sandbox: {container['image']} is not run, this container is simulated".encode())
+            for line in annotations_of(pod).get(OUTPUT, "").splitlines():
+                log.line(now, line.encode())
+        body.runs[name] = run
+        return run
+
+    def resume(self, key: str, pod: Object, name: str, began: float, behaviour: Behaviour) -> Run | None:
+        """Take up a container that ran before the sandbox was restarted; None for a process, which is lost."""
+        if behaviour.kind == "process":
+            return None
+        log = Log(self._cluster.log_path(namespace_of(pod), name_of(pod), name))
+        run = Run(behaviour, began, log, ends=began + behaviour.seconds if behaviour.kind == "end" else None)
+        self.body(key, pod).runs[name] = run
+        return run
+
+    def stop(self, run: Run, hard: bool) -> None:
+        """SIGTERM, or SIGKILL; a simulated container obeys after a second."""
+        if run.process is not None:
+            run.process.signal(signal.SIGKILL if hard else signal.SIGTERM)
+        elif run.stopping is None:
+            run.stopping = self._now()
+
+    def _read(self, resource: str, name: str, namespace: str) -> Object | None:
+        return self._cluster.read(resource, name, namespace or None)
+
+    def folders(self, key: str, pod: Object) -> dict[str, Path]:
+        """Make and fill the pod's volumes. MountError when one cannot be."""
+        return mounts.folders(self._read, pod, self.body(key, pod).folder, self._cluster.data_dir)
+
+    def _log(self, pod: Object, container: str) -> Log:
+        where = namespace_of(pod), name_of(pod), container
+        return Log(self._cluster.log_path(*where), self._cluster.log_path(*where, previous=True))
+
+    def _command(self, body: Body, pod: Object, container: Object, values: dict[str, str]) -> processes.Command:
+        places = mounts.folders(self._read, pod, body.folder, self._cluster.data_dir)
+        moved = mounts.relocation(container, places)
+        home = body.folder / "containers" / container["name"]
+        home.mkdir(parents=True, exist_ok=True)
+        standing = {
+            "PATH": os.environ.get("PATH", _PATH),
+            "HOME": str(home),
+            "HOSTNAME": spec_of(pod).get("hostname") or name_of(pod),
+            "PYTHONUNBUFFERED": "1",
+        }
+        arguments = [*(container.get("command") or []), *(container.get("args") or [])]
+        return processes.Command(
+            [moved(expand(a, values)) for a in arguments],
+            {**standing, **{k: moved(v) for k, v in values.items()}},
+            home,
+        )

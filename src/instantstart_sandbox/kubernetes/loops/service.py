@@ -1,0 +1,225 @@
+"""Services: Endpoints and EndpointSlices of ready pods; load balancers made through the AWS side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .engine import Controller, Engine
+from .objects import (
+    Object,
+    deleting,
+    key_of,
+    labels_of,
+    meta,
+    name_of,
+    namespace_of,
+    owner_reference,
+    pod_finished,
+    pod_ready,
+    reference,
+    selects,
+    short_hash,
+    spec_of,
+    split,
+    status_of,
+)
+
+CLEANUP = "service.kubernetes.io/load-balancer-cleanup"
+SCHEME = "service.beta.kubernetes.io/aws-load-balancer-scheme"
+_SLICES = "endpointslices.discovery.k8s.io"
+_RETRY_SECONDS = 10.0
+
+
+def _port_number(port: Object, pod: Object) -> int | None:
+    target = port.get("targetPort", port.get("port"))
+    if isinstance(target, int):
+        return target
+    for container in spec_of(pod).get("containers") or []:
+        for offered in container.get("ports") or []:
+            if offered.get("name") == target:
+                return int(offered["containerPort"])
+    text = str(target)
+    return int(text) if text.isdigit() else None
+
+
+def _ports(service: Object, pod: Object | None) -> list[Object]:
+    found = []
+    for port in spec_of(service).get("ports") or []:
+        number = _port_number(port, pod or {})
+        if number is not None:
+            found.append({"name": port.get("name", ""), "port": number, "protocol": port.get("protocol", "TCP")})
+    return found
+
+
+def backends(service: Object, pods: list[Object]) -> list[Object]:
+    """The pods a Service points at: selected, with an address, not over."""
+    selector = spec_of(service).get("selector")
+    if not selector or spec_of(service).get("type") == "ExternalName":
+        return []
+    wanted = {"matchLabels": selector}
+    return [p for p in pods if selects(wanted, labels_of(p)) and status_of(p).get("podIP") and not pod_finished(p)]
+
+
+def _address(pod: Object) -> Object:
+    found = {"ip": status_of(pod)["podIP"], "nodeName": spec_of(pod).get("nodeName"), "targetRef": reference(pod)}
+    found["targetRef"].pop("resourceVersion", None)
+    found["targetRef"].pop("apiVersion", None)
+    if spec_of(pod).get("hostname") and spec_of(pod).get("subdomain"):
+        found["hostname"] = spec_of(pod)["hostname"]
+    return {k: v for k, v in found.items() if v}
+
+
+def endpoints_of(service: Object, pods: list[Object]) -> Object:
+    """The Endpoints object."""
+    chosen = backends(service, pods)
+    everybody = bool(spec_of(service).get("publishNotReadyAddresses"))
+    ready = [_address(p) for p in chosen if everybody or pod_ready(p)]
+    waiting = [_address(p) for p in chosen if not everybody and not pod_ready(p)]
+    subset = {"addresses": ready, "notReadyAddresses": waiting, "ports": _ports(service, chosen[0] if chosen else None)}
+    subset = {k: v for k, v in subset.items() if v}
+    return {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": name_of(service), "namespace": namespace_of(service), "labels": dict(labels_of(service))},
+        "subsets": [subset] if ready or waiting else [],
+    }
+
+
+def slice_of(service: Object, pods: list[Object], zones: dict[str, str]) -> Object:
+    """The EndpointSlice; ``zones`` by node name."""
+    chosen = backends(service, pods)
+    listed = []
+    for pod in chosen:
+        ready, node = pod_ready(pod), spec_of(pod).get("nodeName")
+        each: Object = {
+            "addresses": [status_of(pod)["podIP"]],
+            "conditions": {"ready": ready, "serving": ready or deleting(pod), "terminating": deleting(pod)},
+            "nodeName": node,
+            "targetRef": {k: v for k, v in reference(pod).items() if k in ("kind", "name", "namespace", "uid")},
+        }
+        if node in zones:
+            each["zone"] = zones[node]
+        listed.append(each)
+    marks = {"kubernetes.io/service-name": name_of(service), "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+    metadata = {
+        "name": f"{name_of(service)}-{short_hash(meta(service).get('uid', ''), 5)}",
+        "namespace": namespace_of(service),
+        "labels": {**labels_of(service), **marks},
+        "ownerReferences": [owner_reference(service)],
+    }
+    ports = _ports(service, chosen[0] if chosen else None)
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": metadata,
+        "addressType": "IPv4",
+        "endpoints": listed,
+        "ports": ports,
+    }
+
+
+class EndpointsController(Controller):
+    """Keeps Endpoints and EndpointSlices of every Service with a selector."""
+
+    name = "endpoint-controller"
+    watched = ("services", "pods")
+
+    def keys(self, resource: str, obj: Object) -> Iterable[str]:
+        """The Service, or those that select a pod."""
+        if resource == "services":
+            return [key_of(obj)]
+        labels = labels_of(obj)
+        near = self.cache.all("services", namespace_of(obj)) if labels else []
+        return [key_of(s) for s in near if (sel := spec_of(s).get("selector")) and sel.items() <= labels.items()]
+
+    async def reconcile(self, key: str) -> None:
+        """Write what differs."""
+        service, (space, name) = self.cache.get("services", key), split(key)
+        if service is None:
+            if self.cluster.read("endpoints", name, space) is not None:
+                await self.client.delete("endpoints", name, space)
+            return
+        if not spec_of(service).get("selector") or deleting(service):
+            return
+        pods = self.cache.all("pods", space)
+        zones = {name_of(n): labels_of(n).get("topology.kubernetes.io/zone", "") for n in self.cluster.read_all("nodes")}
+        await self._write("endpoints", endpoints_of(service, pods), ("subsets",))
+        await self._write(_SLICES, slice_of(service, pods, zones), ("endpoints", "ports"))
+
+    async def _write(self, resource: str, wanted: Object, compared: tuple[str, ...]) -> None:
+        have = self.cluster.read(resource, name_of(wanted), namespace_of(wanted))
+        if have is None:
+            await self.client.create(resource, wanted)
+        elif any((have.get(f) or []) != wanted[f] for f in compared):
+            await self.client.patch(resource, name_of(wanted), {f: wanted[f] for f in compared}, namespace_of(wanted))
+
+
+def wants_balancer(service: Object) -> bool:
+    """Whether a load balancer is asked for."""
+    return spec_of(service).get("type") == "LoadBalancer" and not deleting(service)
+
+
+class LoadBalancerController(Controller):
+    """Makes and removes the load balancer of a Service; the AWS side is asked outside of the worker, since it may wait for its lock."""
+
+    name = "service-controller"
+    watched = ("services",)
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._asking: set[str] = set()
+
+    def keys(self, resource: str, obj: Object) -> Iterable[str]:
+        """Services that want a load balancer or have one to clean up."""
+        return [key_of(obj)] if wants_balancer(obj) or CLEANUP in (meta(obj).get("finalizers") or []) else []
+
+    async def reconcile(self, key: str) -> None:
+        """Start what is missing; nothing is asked twice at once."""
+        service = self.cache.get("services", key)
+        if service is None or key in self._asking:
+            return
+        finalizers = meta(service).get("finalizers") or []
+        if wants_balancer(service):
+            if CLEANUP not in finalizers:
+                await self._finalizers(service, [*finalizers, CLEANUP])
+            if not (status_of(service).get("loadBalancer") or {}).get("ingress"):
+                await self.event(service, "EnsuringLoadBalancer", "Ensuring load balancer")
+                self._ask(key, self._create(service))
+        elif CLEANUP in finalizers:
+            await self.event(service, "DeletingLoadBalancer", "Deleting load balancer")
+            self._ask(key, self._remove(service))
+
+    def _ask(self, key: str, work: Any) -> None:
+        self._asking.add(key)
+        self.cluster.start(self._asked(key, work), name=f"load-balancer {key}")
+
+    async def _asked(self, key: str, work: Any) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001  whatever AWS refuses becomes the event a person reads, and is tried again
+            if (service := self.cache.get("services", key)) is not None:
+                await self.event(service, "SyncLoadBalancerFailed", f"Error syncing load balancer: {error}", warning=True)
+            self.later(_RETRY_SECONDS, key)
+        finally:
+            self._asking.discard(key)
+            self.engine.enqueue(self, key)
+
+    async def _create(self, service: Object) -> None:
+        notes = meta(service).get("annotations") or {}
+        scheme = notes.get(SCHEME, "internet-facing")
+        aws = self.cluster.aws
+        host = await self.cluster.ask_aws(aws.create_load_balancer, self.cluster.arn, key_of(service), scheme)
+        ingress = {"loadBalancer": {"ingress": [{"hostname": host}]}}
+        await self.client.status("services", name_of(service), ingress, namespace_of(service))
+        await self.event(service, "EnsuredLoadBalancer", "Ensured load balancer")
+
+    async def _remove(self, service: Object) -> None:
+        await self.cluster.ask_aws(self.cluster.aws.delete_load_balancer, self.cluster.arn, key_of(service))
+        left = [f for f in meta(service).get("finalizers") or [] if f != CLEANUP]
+        if not deleting(service):
+            await self.client.status("services", name_of(service), {"loadBalancer": {"ingress": None}}, namespace_of(service))
+        await self._finalizers(service, left)
+
+    async def _finalizers(self, service: Object, wanted: list[str]) -> None:
+        await self.client.patch("services", name_of(service), {"metadata": {"finalizers": wanted}}, namespace_of(service))
