@@ -14,23 +14,80 @@ from botocore import exceptions
 from instantstart.base import problems
 
 _THROTTLE = frozenset(
-    {"Throttling", "ThrottledException", "TooManyRequests", "RequestLimitExceeded", "RequestThrottled", "SlowDown", "PriorRequestNotComplete", "BandwidthLimitExceeded"}
+    {
+        "Throttling",
+        "ThrottledException",
+        "TooManyRequests",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "SlowDown",
+        "PriorRequestNotComplete",
+        "BandwidthLimitExceeded",
+    }
 )
-_SERVER = frozenset({"InternalFailure", "InternalError", "InternalServerError", "InternalServer", "ServiceUnavailable", "Unavailable", "Server", "RequestTimeout"})
+_SERVER = frozenset(
+    {
+        "InternalFailure",
+        "InternalError",
+        "InternalServerError",
+        "InternalServer",
+        "ServiceUnavailable",
+        "Unavailable",
+        "Server",
+        "RequestTimeout",
+    }
+)
 _DENIED = frozenset({"AccessDenied", "UnauthorizedOperation", "Forbidden", "AuthFailure", "NotAuthorized"})
 _CREDENTIALS = frozenset(
-    {"ExpiredToken", "UnrecognizedClient", "InvalidClientTokenId", "SignatureDoesNotMatch", "RequestExpired", "InvalidAccessKeyId", "IncompleteSignature", "InvalidSignature"}
+    {
+        "ExpiredToken",
+        "UnrecognizedClient",
+        "InvalidClientTokenId",
+        "SignatureDoesNotMatch",
+        "RequestExpired",
+        "InvalidAccessKeyId",
+        "IncompleteSignature",
+        "InvalidSignature",
+    }
 )
-_NOT_FOUND = frozenset({"ResourceNotFound", "NoSuchEntity", "NoSuchBucket", "NoSuchKey", "NotFound", "404", "NoSuchTagSet", "NoSuchBucketPolicy", "NoSuchResource"})
-_EXISTS = frozenset({"ResourceInUse", "EntityAlreadyExists", "AlreadyExists", "BucketAlreadyExists", "BucketAlreadyOwnedByYou", "ResourceAlreadyExists"})
-_QUOTA = frozenset({"ResourceLimitExceeded", "LimitExceeded", "ServiceQuotaExceeded", "VpcLimitExceeded", "AddressLimitExceeded", "SubnetLimitExceeded", "NatGatewayLimitExceeded"})
-_CONFLICT = frozenset({"Conflict", "DeleteConflict", "DependencyViolation", "InvalidRequest", "ConcurrentModification", "OperationAborted", "BucketNotEmpty"})
+_NOT_FOUND = frozenset(
+    {
+        "ResourceNotFound",
+        "NoSuchEntity",
+        "NoSuchBucket",
+        "NoSuchKey",
+        "NotFound",
+        "404",
+        "NoSuchTagSet",
+        "NoSuchBucketPolicy",
+        "NoSuchResource",
+    }
+)
+_EXISTS = frozenset(
+    {"ResourceInUse", "EntityAlreadyExists", "AlreadyExists", "BucketAlreadyExists", "BucketAlreadyOwnedByYou", "ResourceAlreadyExists"}
+)
+_QUOTA = frozenset(
+    {
+        "ResourceLimitExceeded",
+        "LimitExceeded",
+        "ServiceQuotaExceeded",
+        "VpcLimitExceeded",
+        "AddressLimitExceeded",
+        "SubnetLimitExceeded",
+        "NatGatewayLimitExceeded",
+    }
+)
+_CONFLICT = frozenset(
+    {"Conflict", "DeleteConflict", "DependencyViolation", "InvalidRequest", "ConcurrentModification", "OperationAborted", "BucketNotEmpty"}
+)
 #: sentences that mean "a role was made a moment ago and is not visible yet"; only these are retried (case 13)
 _PROPAGATION = re.compile(
-    r"(?i)(cannot (be )?assume|could not (be )?assume|not authorized to perform: sts:AssumeRole|unable to assume|role .* is not (yet )?visible"
-    r"|error in role params|invalid principal in policy|role .*(is invalid or cannot be assumed|cannot be assumed))"
+    r"(?i)(cannot (be )?assume|could not (be )?assume|not authorized to perform: sts:AssumeRole|unable to assume"
+    r"|role .* is not (yet )?visible|error in role params|invalid principal in policy|role .*(is invalid or cannot be assumed|cannot be assumed))"
 )
-_CAPACITY = re.compile(r"(?i)(insufficient|not have sufficient|sufficient) .*capacity|InsufficientInstanceCapacity|ReservationCapacityExceeded")
+_CAPACITY = re.compile(
+    r"(?i)(insufficient|not have sufficient|sufficient) .*capacity|InsufficientInstanceCapacity|ReservationCapacityExceeded"
+)
 _ACTION = re.compile(r"not authorized to perform:? ([\w-]+:\w+)(?: on resource:? (\S+))?")
 _DENY_TYPE = re.compile(r"(?i)explicit deny in an? ([\w ]+? policy)|no ([\w-]+ policy) allows")
 
@@ -41,9 +98,16 @@ def translate(error: Exception, service: str, operation: str) -> problems.Proble
         return _client_error(error, service, operation)
     evidence = {"service": service, "operation": operation, "error": type(error).__name__}
     if isinstance(error, (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.NoRegionError)):
-        return problems.Denied("aws.no_credentials", f"No usable AWS credentials: {error}", hint="Give the process a role or a profile and a region.", evidence=evidence)
+        return problems.Denied(
+            "aws.no_credentials",
+            f"No usable AWS credentials: {error}",
+            hint="Give the process a role or a profile and a region.",
+            evidence=evidence,
+        )
     if isinstance(error, exceptions.ParamValidationError):
-        return problems.Broken("aws.request_invalid", f"InstantStart built a wrong {service}:{operation} request: {error}", evidence=evidence)
+        return problems.Broken(
+            "aws.request_invalid", f"InstantStart built a wrong {service}:{operation} request: {error}", evidence=evidence
+        )
     if isinstance(error, exceptions.EndpointConnectionError) and service:
         return problems.Unreachable(
             "aws.endpoint_unreachable",
@@ -65,7 +129,9 @@ def _client_error(error: exceptions.ClientError, service: str, operation: str) -
     evidence = {"service": service, "operation": operation, "aws_code": code, "request_id": meta.get("RequestId", ""), "message": message}
     folded = _fold(code)
     if folded in _THROTTLE:
-        return problems.Busy("aws.throttled", f"{service}:{operation} is throttled; AWS limits requests for the whole account.", evidence=evidence)
+        return problems.Busy(
+            "aws.throttled", f"{service}:{operation} is throttled; AWS limits requests for the whole account.", evidence=evidence
+        )
     if folded in _SERVER or int(meta.get("HTTPStatusCode") or 0) >= 500:
         return problems.Busy("aws.unavailable", f"{service}:{operation} answered an internal error: {message}", evidence=evidence)
     if _PROPAGATION.search(message) and (folded not in _DENIED or "sts:AssumeRole" in message):
@@ -73,7 +139,7 @@ def _client_error(error: exceptions.ClientError, service: str, operation: str) -
     for codes, make in _BY_CODE:
         if folded in codes:
             return make(message, evidence)
-    if folded.endswith(".NotFound") or folded.endswith("NotFound"):
+    if folded.endswith("NotFound"):
         return _not_found(message, evidence)
     if folded.endswith(("Duplicate", "AlreadyExists", "AlreadyAssociated", ".InUse")):
         return _exists(message, evidence)
@@ -90,11 +156,21 @@ def _denied(message: str, evidence: dict[str, Any]) -> problems.Problem:
     name = action[1] if action else f"{evidence['service']}:{evidence['operation']}"
     evidence |= {"action": name, "resource": action[2] if action else None, "deny": (deny[1] or deny[2]) if deny else None}
     why = f" ({evidence['deny']})" if evidence["deny"] else ""
-    return problems.Denied("aws.denied", f"This identity may not {name}{why}: {message}", hint=f"Allow {name} for it, or ask whoever owns the policy.", evidence=evidence)
+    return problems.Denied(
+        "aws.denied",
+        f"This identity may not {name}{why}: {message}",
+        hint=f"Allow {name} for it, or ask whoever owns the policy.",
+        evidence=evidence,
+    )
 
 
 def _credentials(message: str, evidence: dict[str, Any]) -> problems.Problem:
-    return problems.Denied("aws.credentials_rejected", f"AWS rejected the credentials: {message}", hint="Renew them; check the clock of this machine.", evidence=evidence)
+    return problems.Denied(
+        "aws.credentials_rejected",
+        f"AWS rejected the credentials: {message}",
+        hint="Renew them; check the clock of this machine.",
+        evidence=evidence,
+    )
 
 
 def _not_found(message: str, evidence: dict[str, Any]) -> problems.Problem:
@@ -106,7 +182,9 @@ def _exists(message: str, evidence: dict[str, Any]) -> problems.Problem:
 
 
 def _quota(message: str, evidence: dict[str, Any]) -> problems.Problem:
-    return problems.OutOfQuota("aws.out_of_quota", message, hint="Request an increase in Service Quotas, or free what is not needed.", evidence=evidence)
+    return problems.OutOfQuota(
+        "aws.out_of_quota", message, hint="Request an increase in Service Quotas, or free what is not needed.", evidence=evidence
+    )
 
 
 def _conflict(message: str, evidence: dict[str, Any]) -> problems.Problem:

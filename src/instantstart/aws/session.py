@@ -7,9 +7,10 @@ make two. A stage that is not sure looks again instead.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import boto3
 from botocore import exceptions
@@ -18,8 +19,21 @@ from botocore.config import Config
 from instantstart.aws import errors
 from instantstart.base import problems
 
-_READ = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=5, read_timeout=30, user_agent_extra="instantstart", max_pool_connections=32)
-_WRITE = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=5, read_timeout=60, user_agent_extra="instantstart", max_pool_connections=32)
+T = TypeVar("T")
+_READ = Config(
+    retries={"mode": "standard", "total_max_attempts": 3},
+    connect_timeout=5,
+    read_timeout=30,
+    user_agent_extra="instantstart",
+    max_pool_connections=32,
+)
+_WRITE = Config(
+    retries={"mode": "standard", "total_max_attempts": 1},
+    connect_timeout=5,
+    read_timeout=60,
+    user_agent_extra="instantstart",
+    max_pool_connections=32,
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,7 @@ class Aws:
         self._session = session
         self._clients: dict[tuple[str, bool], Any] = {}
         self._lock = threading.Lock()
+        self._kept: dict[str, tuple[float, Any]] = {}
         self._identity: Identity | None = None
 
     @property
@@ -47,7 +62,9 @@ class Aws:
         try:
             return str(self._session.get_partition_for_region(self.region))
         except exceptions.UnknownRegionError as error:
-            raise problems.Invalid("region.unknown", f"There is no AWS region {self.region!r}.", evidence={"region": self.region}) from error
+            raise problems.Invalid(
+                "region.unknown", f"There is no AWS region {self.region!r}.", evidence={"region": self.region}
+            ) from error
 
     @property
     def dns_suffix(self) -> str:
@@ -83,6 +100,17 @@ class Aws:
         except (exceptions.ClientError, exceptions.BotoCoreError) as error:
             raise errors.translate(error, service, operation) from error
 
+    def cached(self, key: str, seconds: float, read: Callable[[], T]) -> T:
+        """The answer of ``read``, kept for ``seconds``: for what changes rarely and costs many pages (quotas, offers)."""
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None and kept[0] > time.monotonic():
+            return cast("T", kept[1])
+        found = read()
+        with self._lock:
+            self._kept[key] = (time.monotonic() + seconds, found)
+        return found
+
     def identity(self) -> Identity:
         """Who we are (STS GetCallerIdentity), asked once for each process and region."""
         if self._identity is None:
@@ -115,7 +143,9 @@ class AwsGateway:
         """AWS in ``name``, or in the default region. Raises Invalid when neither is known."""
         name = name or self.default_region
         if not name:
-            raise problems.Invalid("region.missing", "No region was given and none is configured.", hint="Set AWS_REGION or INSTANTSTART_REGION.")
+            raise problems.Invalid(
+                "region.missing", "No region was given and none is configured.", hint="Set AWS_REGION or INSTANTSTART_REGION."
+            )
         with self._lock:
             if name not in self._regions:
                 self._regions[name] = Aws(self._session, name)

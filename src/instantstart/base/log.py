@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 HIDDEN = "[redacted]"
-_SECRET_KEY = re.compile(r"(?i)(^|[_-])(token|secret|password|passwd|authorization|api[_-]?key|cookie|credential|session)s?$|secret[_-]?access[_-]?key")
+_SECRET_KEY = re.compile(
+    r"(?i)(^|[_-])(token|secret|password|passwd|authorization|api[_-]?key|cookie|credential|session)s?$|secret[_-]?access[_-]?key"
+)
 _PLAIN_KEYS = frozenset({"client_token", "clientrequesttoken", "next_token", "nexttoken"})
 _SECRET_TEXT = re.compile(
     r"(?:k8s-aws-v1\.[\w-]{16,}"  # an EKS token
@@ -23,7 +25,7 @@ _SECRET_TEXT = re.compile(
 )
 
 
-def redact(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def redact(value: Any) -> Any:
     """``value`` with secrets hidden: by the name of their key, and by their own looks inside any text."""
     if isinstance(value, str):
         return _SECRET_TEXT.sub(HIDDEN, value)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from instantstart.base import problems
 
@@ -19,7 +19,9 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data_dir: Path = Field(default=Path.home() / ".instantstart", description="Folder of the database, the first-run token and the logs.")
-    host: str = Field(default="127.0.0.1", description="Address to listen on. Put a reverse proxy with TLS before anything else than loopback.")
+    host: str = Field(
+        default="127.0.0.1", description="Address to listen on. Put a reverse proxy with TLS before anything else than loopback."
+    )
     port: int = Field(default=3099, ge=0, le=65535, description="Port of the console, the API and MCP.")
     allowed_hosts: str = Field(default="", description="Extra host names, comma separated, accepted in the Host and Origin headers.")
     database_url: str | None = Field(default=None, description="postgresql://... for several replicas; empty: SQLite in the data folder.")
@@ -39,8 +41,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     given = {name: environ[variable] for name, variable in names.items() if environ.get(variable)}
     try:
         return Settings.model_validate(given)
-    except ValueError as error:
-        errors = getattr(error, "errors", list)()
-        violations = [problems.Violation("/" + names[str(e["loc"][0])], str(e["msg"])) for e in errors]
+    except ValidationError as error:
+        violations = [problems.Violation("/" + names[str(e["loc"][0])], str(e["msg"])) for e in error.errors()]
         told = "; ".join(f"{v.pointer[1:]}: {v.message}" for v in violations)
         raise problems.Invalid("settings.invalid", f"Wrong settings: {told}", fields=violations) from error

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
-from fastapi import Depends, Header, Query, Request
+from fastapi import Depends, Header, Query, Request, Response
 
 from instantstart.base import problems
 
 if TYPE_CHECKING:
     from instantstart.capabilities.room import Room
+    from instantstart.operations.record import Operation
 
 
 class Role(StrEnum):
@@ -78,4 +81,31 @@ Viewer = Annotated[Caller, Depends(require(Role.viewer))]
 Operator = Annotated[Caller, Depends(require(Role.operator))]
 Admin = Annotated[Caller, Depends(require(Role.admin))]
 DryRun = Annotated[bool, Query(description="Answer a plan of what would change, and change nothing.")]
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", max_length=128, description="Repeat with the same key: the same answer, nothing done twice.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", max_length=128, description="Repeat with the same key: the same answer, nothing done twice."),
+]
+
+
+_APPROVAL_MINUTES = 15
+P = TypeVar("P")
+
+
+def accepted(response: Response, operation: Operation) -> Operation:
+    """Answer 202 with the operation's address in Location."""
+    response.status_code = 202
+    response.headers["Location"] = f"/api/v1/operations/{operation.id}"
+    return operation
+
+
+def promise(response: Response, plan: P) -> P:
+    """Answer a plan: 200, nothing was changed."""
+    response.status_code = 200
+    return plan
+
+
+def approve(room: Room, caller: Caller, exact: str, plan: P) -> P:
+    """The plan with a single-use approval for this caller and this exact request, good for fifteen minutes."""
+    until = room.clock.now() + dt.timedelta(minutes=_APPROVAL_MINUTES)
+    _, secret = room.store.approvals.create(caller.id, exact, exact, until)
+    return dataclasses.replace(plan, approval=secret, approval_expires_at=until)  # type: ignore[type-var]

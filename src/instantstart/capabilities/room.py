@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from instantstart.aws.session import AwsGateway
 from instantstart.base.clock import Clock
 from instantstart.base.settings import Settings
-from instantstart.ensure.bundles import Bundles
+from instantstart.ensure.bundles import Catalog
 from instantstart.kube.connect import KubeGateway
 from instantstart.operations.engine import Engine
-from instantstart.store.database import Store
+from instantstart.store import Store
 
 
 @dataclass(frozen=True)
@@ -22,5 +22,5 @@ class Room:
     store: Store
     aws: AwsGateway
     kube: KubeGateway
-    bundles: Bundles
+    bundles: Catalog
     engine: Engine

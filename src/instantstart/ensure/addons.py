@@ -62,7 +62,9 @@ def request(aws: Aws, cluster: str, kubernetes_version: str, want: Addon, tags: 
     if status == "DELETING":
         return Wait(5, f"An older {want.name} is being removed")
     if want.role_arn and have.get("serviceAccountRoleArn") != want.role_arn and status in ("ACTIVE", "DEGRADED"):
-        aws.write("eks", "update_addon", clusterName=cluster, addonName=want.name, serviceAccountRoleArn=want.role_arn, clientRequestToken=token)
+        aws.write(
+            "eks", "update_addon", clusterName=cluster, addonName=want.name, serviceAccountRoleArn=want.role_arn, clientRequestToken=token
+        )
         return Wait(3, f"Gave {want.name} its role")
     return Done({"addon": want.name, "version": have["addonVersion"], "status": status}, already=status == "ACTIVE")
 

@@ -37,7 +37,9 @@ def ensure_bucket(aws: Aws, bucket: str, tags: dict[str, str]) -> Outcome:
     try:
         region = find_region(aws, bucket)
     except problems.Denied as problem:
-        raise problems.Conflict("bucket.not_ours", f"The bucket name {bucket} belongs to another account.", hint="Choose another tag.") from problem
+        raise problems.Conflict(
+            "bucket.not_ours", f"The bucket name {bucket} belongs to another account.", hint="Choose another tag."
+        ) from problem
     if region is None:
         placed: dict[str, Any] = {} if aws.region == _GLOBAL_REGION else {"CreateBucketConfiguration": {"LocationConstraint": aws.region}}
         aws.write("s3", "create_bucket", Bucket=bucket, **placed)
@@ -47,7 +49,9 @@ def ensure_bucket(aws: Aws, bucket: str, tags: dict[str, str]) -> Outcome:
         aws.write("s3", "put_bucket_tagging", Bucket=bucket, Tagging={"TagSet": [{"Key": k, "Value": v} for k, v in tags.items()]})
         return Wait(0, f"Tagged the bucket {bucket}")
     if have.get(names.CLUSTER_TAG) != tags[names.CLUSTER_TAG]:
-        raise problems.Conflict("bucket.not_ours", f"The bucket {bucket} exists and was not made for this cluster.", hint="Choose another tag.")
+        raise problems.Conflict(
+            "bucket.not_ours", f"The bucket {bucket} exists and was not made for this cluster.", hint="Choose another tag."
+        )
     return _close_step(aws, bucket) or Done({"bucket": bucket, "region": region})
 
 
@@ -72,7 +76,14 @@ def _close_step(aws: Aws, bucket: str) -> Wait | None:
 
 def _tls_only(partition: str, bucket: str) -> dict[str, Any]:
     arn = f"arn:{partition}:s3:::{bucket}"
-    deny = {"Sid": "TlsOnly", "Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": [arn, f"{arn}/*"], "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    deny = {
+        "Sid": "TlsOnly",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [arn, f"{arn}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
     return {"Version": "2012-10-17", "Statement": [deny]}
 
 

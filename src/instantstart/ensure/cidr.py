@@ -53,7 +53,9 @@ def check_vpc(text: str) -> problems.Violation | None:
     except ValueError as error:
         return problems.Violation("/vpc_cidr", f"{text} is not a network: {error}.")
     if not 16 <= network.prefixlen <= 19:
-        return problems.Violation("/vpc_cidr", f"{text} must be a /16 to /19: AWS takes no larger one, and a /20 must stay free for compute.")
+        return problems.Violation(
+            "/vpc_cidr", f"{text} must be a /16 to /19: AWS takes no larger one, and a /20 must stay free for compute."
+        )
     if not network.is_private:
         return problems.Violation("/vpc_cidr", f"{text} is not a private range (RFC 1918).")
     shadow = overlaps(network, _SERVICE_RANGES)

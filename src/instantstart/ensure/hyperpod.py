@@ -13,6 +13,7 @@ from typing import Any
 
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
+from instantstart.ensure import identity, principals
 
 _NOISE = "lost orchestration-ready status"
 
@@ -57,7 +58,9 @@ def check_ours(aws: Aws, cluster: dict[str, Any], tag: str) -> None:
 
 def list_nodes(aws: Aws, cluster: str) -> list[dict[str, Any]]:
     """Every node, also those that have no instance yet (Continuous mode)."""
-    return aws.pages("sagemaker", "list_cluster_nodes", "ClusterNodeSummaries", ClusterName=cluster, IncludeNodeLogicalIds=True, MaxResults=100)
+    return aws.pages(
+        "sagemaker", "list_cluster_nodes", "ClusterNodeSummaries", ClusterName=cluster, IncludeNodeLogicalIds=True, MaxResults=100
+    )
 
 
 def arrival(aws: Aws, cluster: dict[str, Any], group: str | None = None) -> Arrival:
@@ -97,7 +100,9 @@ def last_reason(aws: Aws, cluster: str) -> str | None:
 
 def _failure_message(told: dict[str, Any]) -> str | None:
     metadata = told.get("EventDetails", {}).get("EventDetails", {}).get("EventMetadata", {})
-    return next((str(member["FailureMessage"]) for member in metadata.values() if isinstance(member, dict) and member.get("FailureMessage")), None)
+    return next(
+        (str(member["FailureMessage"]) for member in metadata.values() if isinstance(member, dict) and member.get("FailureMessage")), None
+    )
 
 
 def find_plan(aws: Aws, arn: str) -> dict[str, Any] | None:
@@ -106,3 +111,97 @@ def find_plan(aws: Aws, arn: str) -> dict[str, Any] | None:
         return aws.read("sagemaker", "describe_training_plan", TrainingPlanName=arn)
     except problems.NotFound:
         return None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a new cluster's nodes go and how they start."""
+
+    eks_arn: str
+    subnet_id: str
+    security_group_ids: tuple[str, ...]
+    scripts_uri: str
+    scripts_entry: str
+
+
+#: what the VPC CNI does with the node role's rights; the Delete* ones are also how DeleteCluster ends (aws-facts A8.2, A1.7)
+_INTERFACE_ACTIONS = [
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:AttachNetworkInterface",
+    "ec2:CreateNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DeleteNetworkInterfacePermission",
+    "ec2:DetachNetworkInterface",
+    "ec2:ModifyNetworkInterfaceAttribute",
+    "ec2:UnassignPrivateIpAddresses",
+]
+_DESCRIBES = ["Instances", "InstanceTypes", "NetworkInterfaces", "Tags", "Vpcs", "DhcpOptions", "Subnets", "SecurityGroups"]
+_IMAGES = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetAuthorizationToken", "ecr:GetDownloadUrlForLayer"]
+
+
+def node_role(aws: Aws, derived: names.Names) -> identity.Role:
+    """The execution role of the nodes: least privilege for HyperPod on EKS (aws-facts A8.2)."""
+    partition, account = aws.partition, aws.identity().account
+    anywhere = f"arn:{partition}:ec2:{aws.region}:{account}:"
+    document = principals.policy(
+        principals.allow(
+            _INTERFACE_ACTIONS, [f"{anywhere}{kind}/*" for kind in ("instance", "network-interface", "subnet", "security-group")]
+        ),
+        principals.allow([f"ec2:Describe{noun}" for noun in _DESCRIBES], "*"),
+        principals.allow(["ec2:CreateTags"], f"{anywhere}network-interface/*"),
+        principals.allow(_IMAGES, "*"),
+        principals.allow(["eks-auth:AssumeRoleForPodIdentity"], aws.arn("eks", f"cluster/{derived.eks_cluster}")),
+        principals.allow(["s3:GetObject", "s3:ListBucket"], [f"arn:{partition}:s3:::{derived.scripts_bucket}{end}" for end in ("", "/*")]),
+    )
+    trust = principals.service_trust("sagemaker")
+    return identity.Role(derived.execution_role, trust, ("AmazonSageMakerClusterInstanceRolePolicy",), {"hyperpod-node": document})
+
+
+def create_request(aws: Aws, derived: names.Names, ask: Any, place: Place, operation: str) -> dict[str, Any]:
+    """The CreateCluster request: EKS, Continuous provisioning, automatic node recovery, one instance group.
+
+    ``ask`` has the fields of HyperPodAsk. Limits and exclusions: aws-facts A1.2, A1.3.
+    """
+    network = {"SecurityGroupIds": list(place.security_group_ids), "Subnets": [place.subnet_id]}
+    tags = {**derived.tags(), names.OPERATION_TAG: operation, names.SAGEMAKER_TAG: "true"}
+    return {
+        "ClusterName": derived.hyperpod_cluster,
+        "Orchestrator": {"Eks": {"ClusterArn": place.eks_arn}},
+        "NodeRecovery": "Automatic",
+        "NodeProvisioningMode": "Continuous",
+        "VpcConfig": network,
+        "InstanceGroups": [_group(aws, derived, ask, place)],
+        "Tags": [{"Key": k, "Value": v} for k, v in tags.items()],
+    }
+
+
+def _group(aws: Aws, derived: names.Names, ask: Any, place: Place) -> dict[str, Any]:
+    group: dict[str, Any] = {
+        "InstanceGroupName": ask.instance_group_name,
+        "InstanceType": ask.instance_type,
+        "InstanceCount": ask.instance_count,
+        "ExecutionRole": aws.arn("iam", f"role/{derived.execution_role}", regional=False),
+        "LifeCycleConfig": {"SourceS3Uri": place.scripts_uri, "OnCreate": place.scripts_entry},
+        "InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": ask.volume_gib}}],
+    }
+    if ask.deep_health_checks:
+        group["OnStartDeepHealthChecks"] = list(ask.deep_health_checks)
+    if ask.capacity_type == "training_plan":
+        group["TrainingPlanArn"] = ask.training_plan_arn
+    else:
+        group["CapacityRequirements"] = {"Spot": {}} if ask.capacity_type == "spot" else {"OnDemand": {}}
+    return group
+
+
+def stuck_reason(aws: Aws, cluster: str) -> str | None:
+    """Why a Deleting cluster does not end: the sign of a missing execution role (aws-facts A1.7), or None."""
+    told = [n["InstanceStatus"].get("Message", "") for n in list_nodes(aws, cluster)]
+    return next((m for m in told if "does not have permission to perform" in m), None)
+
+
+def capacity_type(group: dict[str, Any]) -> str:
+    """How a group of DescribeCluster is paid for: ``spot``, ``training_plan`` or ``on_demand``."""
+    if group.get("TrainingPlanArn"):
+        return "training_plan"
+    return "spot" if "Spot" in (group.get("CapacityRequirements") or {}) else "on_demand"

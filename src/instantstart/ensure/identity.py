@@ -176,3 +176,12 @@ def ensure_access_entry(aws: Aws, cluster: str, principal_arn: str, tags: dict[s
 
 def _tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
     return [{"Key": k, "Value": v} for k, v in tags.items()]
+
+
+def allowed_buckets(aws: Aws, role: str, policy: str) -> list[str]:
+    """The buckets that an inline policy of a role already lets it reach; empty when there is none yet."""
+    document = _inline(aws, role, policy)
+    if not document:
+        return []
+    resources = [r for s in document["Statement"] for r in ([s["Resource"]] if isinstance(s["Resource"], str) else s["Resource"])]
+    return sorted({r.split(":::")[1].split("/")[0] for r in resources})

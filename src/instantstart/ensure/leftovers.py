@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.aws.session import Aws
-from instantstart.base import problems
+from instantstart.base import names, problems
 from instantstart.base.outcome import Wait
+from instantstart.ensure import stacks
 
 _CNI_TAG = "node.k8s.amazonaws.com/instance_id"
 
@@ -79,7 +80,13 @@ def blockers(aws: Aws, vpc_id: str, eks_cluster: str) -> list[Blocker]:
         if interface.get("RequesterManaged") or _CNI_TAG in tags:
             continue
         who = interface.get("Attachment", {}).get("InstanceOwnerId") or interface.get("OwnerId")
-        found.append(Blocker(interface["NetworkInterfaceId"], "network interface", f"{interface['Status']}, owner {who}, {interface.get('Description') or 'no description'}"))
+        found.append(
+            Blocker(
+                interface["NetworkInterfaceId"],
+                "network interface",
+                f"{interface['Status']}, owner {who}, {interface.get('Description') or 'no description'}",
+            )
+        )
     return found
 
 
@@ -102,3 +109,26 @@ def _owns(tags: dict[str, str], eks_cluster: str) -> bool:
 
 def _tags(tags: Any) -> dict[str, str]:
     return {t["Key"]: t["Value"] for t in tags or ()}
+
+
+def refusal(aws: Aws, stack: stacks.Stack, vpc_id: str | None, eks_cluster: str) -> problems.Problem:
+    """Why the stack cannot be deleted: CloudFormation's own reason, and every blocker with its owner."""
+    found = blockers(aws, vpc_id, eks_cluster) if vpc_id else []
+    first = stacks.first_failure(aws, stack.stack_id) or {}
+    told = "; ".join(f"{b.kind} {b.resource} ({b.why})" for b in found[:5]) or first.get("reason") or stack.reason
+    return problems.Blocked(
+        "cluster.delete_blocked",
+        f"The network cannot be removed because of: {told}.",
+        hint="These were not made by InstantStart. Remove them, then retry the deletion.",
+        evidence={"stack": stack.name, "blockers": [vars(b) for b in found], "last_event": first},
+    )
+
+
+def tagged(aws: Aws, cluster_tag: str) -> list[str]:
+    """The EC2 resources of the region that still carry our cluster tag, as ids.
+
+    A deleted NAT gateway stays listed for an hour (EC2 user guide) and is passed over.
+    """
+    filters = [{"Name": "key", "Values": [names.CLUSTER_TAG]}, {"Name": "value", "Values": [cluster_tag]}]
+    found = aws.pages("ec2", "describe_tags", "Tags", Filters=filters)
+    return [t["ResourceId"] for t in found if t["ResourceType"] != "natgateway"]

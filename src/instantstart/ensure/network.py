@@ -39,7 +39,9 @@ def taken_ranges(aws: Aws) -> list[cidr.Network]:
     texts: list[str] = []
     for vpc in aws.pages("ec2", "describe_vpcs", "Vpcs"):
         texts.append(vpc["CidrBlock"])
-        texts += [a["CidrBlock"] for a in vpc.get("CidrBlockAssociationSet", ()) if a["CidrBlockState"]["State"] in ("associated", "associating")]
+        texts += [
+            a["CidrBlock"] for a in vpc.get("CidrBlockAssociationSet", ()) if a["CidrBlockState"]["State"] in ("associated", "associating")
+        ]
     for peering in aws.pages("ec2", "describe_vpc_peering_connections", "VpcPeeringConnections"):
         for side in ("AccepterVpcInfo", "RequesterVpcInfo"):
             texts += [block["CidrBlock"] for block in peering.get(side, {}).get("CidrBlockSet", ())]
@@ -78,7 +80,13 @@ def ensure_compute_subnet(aws: Aws, vpc_id: str, zone_id: str, explicit: str | N
     subnet = _explicit(aws, vpc_id, zone_id, explicit) if explicit else next(iter(find_compute_subnets(aws, vpc_id, zone_id)), None)
     if subnet is None:
         return _create_subnet(aws, vpc_id, zone_id, tags)
-    learned = {"subnet_id": subnet.subnet_id, "zone": subnet.zone, "zone_id": subnet.zone_id, "cidr": subnet.cidr, "free_addresses": subnet.free_addresses}
+    learned = {
+        "subnet_id": subnet.subnet_id,
+        "zone": subnet.zone,
+        "zone_id": subnet.zone_id,
+        "cidr": subnet.cidr,
+        "free_addresses": subnet.free_addresses,
+    }
     if explicit:
         return Done(learned, already=True)
     step = _route_step(aws, subnet, tags, token)
@@ -112,7 +120,9 @@ def _create_subnet(aws: Aws, vpc_id: str, zone_id: str, tags: dict[str, str]) ->
         named = {**tags, "Name": f"hp-compute-{zone}", names.ROLE_TAG: _ROLE_VALUE, "kubernetes.io/role/internal-elb": "1"}
         spec = [{"ResourceType": "subnet", "Tags": _tag_list(named)}]
         try:
-            made = aws.write("ec2", "create_subnet", VpcId=vpc_id, CidrBlock=str(slots[0]), AvailabilityZoneId=zone_id, TagSpecifications=spec)
+            made = aws.write(
+                "ec2", "create_subnet", VpcId=vpc_id, CidrBlock=str(slots[0]), AvailabilityZoneId=zone_id, TagSpecifications=spec
+            )
         except problems.Invalid as problem:
             if "Conflict" in str(problem.evidence.get("aws_code")):
                 return Wait(2, f"{slots[0]} was taken a moment ago; looking for the next free range")
@@ -166,7 +176,15 @@ def _way_to_s3(aws: Aws, vpc_id: str, table_id: str, token: str) -> Wait | None:
     service = next((s for s in services if s.endswith(".s3")), None)
     if service is None:
         return None
-    aws.write("ec2", "create_vpc_endpoint", VpcId=vpc_id, ServiceName=service, VpcEndpointType="Gateway", RouteTableIds=[table_id], ClientToken=token)
+    aws.write(
+        "ec2",
+        "create_vpc_endpoint",
+        VpcId=vpc_id,
+        ServiceName=service,
+        VpcEndpointType="Gateway",
+        RouteTableIds=[table_id],
+        ClientToken=token,
+    )
     return Wait(2, "Made the S3 gateway endpoint")
 
 
@@ -205,3 +223,38 @@ def missing_efa_rules(aws: Aws, group_id: str) -> list[str]:
     rules = aws.pages("ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=[{"Name": "group-id", "Values": [group_id]}])
     have = {r["IsEgress"] for r in rules if r["IpProtocol"] == "-1" and r.get("ReferencedGroupInfo", {}).get("GroupId") == group_id}
     return [word for word, egress in (("ingress", False), ("egress", True)) if egress not in have]
+
+
+def remove_compute_subnet_step(aws: Aws, vpc_id: str, cluster_tag: str) -> Wait | None:
+    """Remove one thing of our compute subnets in a VPC: endpoint membership, route table, subnet. None when nothing is left."""
+    ours = [{"Name": "vpc-id", "Values": [vpc_id]}, {"Name": f"tag:{names.CLUSTER_TAG}", "Values": [cluster_tag]}]
+    for table in _route_tables(aws, [*ours, {"Name": f"tag:{names.ROLE_TAG}", "Values": [_ROLE_VALUE]}]):
+        table_id = table["RouteTableId"]
+        endpoint_filter = [{"Name": "vpc-id", "Values": [vpc_id]}]
+        for endpoint in aws.pages("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=endpoint_filter):
+            if table_id in endpoint.get("RouteTableIds", ()):
+                aws.write("ec2", "modify_vpc_endpoint", VpcEndpointId=endpoint["VpcEndpointId"], RemoveRouteTableIds=[table_id])
+                return Wait(0, f"Took {table_id} off the S3 gateway endpoint")
+        for association in table.get("Associations", ()):
+            if not association.get("Main"):
+                aws.write("ec2", "disassociate_route_table", AssociationId=association["RouteTableAssociationId"])
+                return Wait(0, f"Took the subnet off {table_id}")
+        aws.write("ec2", "delete_route_table", RouteTableId=table_id)
+        return Wait(0, f"Removed the route table {table_id}")
+    return _remove_subnet_step(aws, [*ours, {"Name": f"tag:{names.ROLE_TAG}", "Values": [_ROLE_VALUE]}])
+
+
+def _remove_subnet_step(aws: Aws, filters: list[dict[str, Any]]) -> Wait | None:
+    for told in aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters):
+        try:
+            aws.write("ec2", "delete_subnet", SubnetId=told["SubnetId"])
+        except problems.Conflict as problem:
+            return Wait(10, f"Waiting until nothing is left in {told['SubnetId']}: {problem.detail}")
+        return Wait(0, f"Removed the subnet {told['SubnetId']}")
+    return None
+
+
+def find_tagged_vpc(aws: Aws, cluster_tag: str) -> str | None:
+    """The VPC that carries our cluster tag, or None: how a deletion finds its way when stack and cluster are gone."""
+    found = aws.pages("ec2", "describe_vpcs", "Vpcs", Filters=[{"Name": f"tag:{names.CLUSTER_TAG}", "Values": [cluster_tag]}])
+    return str(found[0]["VpcId"]) if found else None

@@ -16,6 +16,8 @@ from instantstart.base import problems
 EKS_UNSUPPORTED_ZONE_IDS = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
 #: FALLBACK, HyperPod "EKS prerequisites" page: Kubernetes versions HyperPod orchestrates. SageMaker has no API for it.
 HYPERPOD_KUBERNETES = ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35")
+#: more than 1,500 entries behind a throttled API: read rarely; a raised quota shows within this time
+_QUOTAS_KEPT_SECONDS = 300.0
 _SPOT, _ON_DEMAND = "spot cluster usage", "cluster usage"
 
 
@@ -66,7 +68,9 @@ def zones_of_type(aws: Aws, instance_type: str) -> set[str] | None:
     """The zone ids where EC2 offers a type; None when EC2 does not know the type (necessary, not sufficient)."""
     name = instance_type.removeprefix("ml.")
     filters = [{"Name": "instance-type", "Values": [name]}]
-    found = aws.pages("ec2", "describe_instance_type_offerings", "InstanceTypeOfferings", LocationType="availability-zone-id", Filters=filters)
+    found = aws.pages(
+        "ec2", "describe_instance_type_offerings", "InstanceTypeOfferings", LocationType="availability-zone-id", Filters=filters
+    )
     if not found and describe_type(aws, instance_type) is None:
         return None
     return {o["Location"] for o in found}
@@ -98,10 +102,14 @@ def list_offers(aws: Aws, zone_id: str | None, contains: str, spot: bool) -> lis
 def cluster_quotas(aws: Aws) -> dict[str, float] | None:
     """Every SageMaker quota by its exact name, applied values over defaults; None when they cannot be read (never zero)."""
     try:
-        defaults = aws.pages("service-quotas", "list_aws_default_service_quotas", "Quotas", ServiceCode="sagemaker", MaxResults=100)
-        applied = aws.pages("service-quotas", "list_service_quotas", "Quotas", ServiceCode="sagemaker", MaxResults=100)
+        return aws.cached("sagemaker-quotas", _QUOTAS_KEPT_SECONDS, lambda: _read_quotas(aws))
     except problems.Problem:
         return None
+
+
+def _read_quotas(aws: Aws) -> dict[str, float]:
+    defaults = aws.pages("service-quotas", "list_aws_default_service_quotas", "Quotas", ServiceCode="sagemaker", MaxResults=100)
+    applied = aws.pages("service-quotas", "list_service_quotas", "Quotas", ServiceCode="sagemaker", MaxResults=100)
     return {q["QuotaName"]: float(q["Value"]) for q in (*defaults, *applied)}
 
 
@@ -158,7 +166,9 @@ def _offerings(aws: Aws, types: list[str]) -> dict[str, set[str]]:
     names = sorted({t.removeprefix("ml.") for t in types})
     for i in range(0, len(names), 150):
         filters = [{"Name": "instance-type", "Values": names[i : i + 150]}]
-        for o in aws.pages("ec2", "describe_instance_type_offerings", "InstanceTypeOfferings", LocationType="availability-zone-id", Filters=filters):
+        for o in aws.pages(
+            "ec2", "describe_instance_type_offerings", "InstanceTypeOfferings", LocationType="availability-zone-id", Filters=filters
+        ):
             found.setdefault("ml." + o["InstanceType"], set()).add(o["Location"])
     return found
 

@@ -21,8 +21,12 @@ def service_trust(name: str) -> dict[str, Any]:
 def web_identity_trust(provider_arn: str, issuer: str, namespace: str, service_account: str) -> dict[str, Any]:
     """A trust document for one Kubernetes service account (IRSA): audience and subject both bound."""
     host = issuer.removeprefix("https://")
-    condition = {"StringEquals": {f"{host}:aud": "sts.amazonaws.com", f"{host}:sub": f"system:serviceaccount:{namespace}:{service_account}"}}
-    return _document({"Effect": "Allow", "Principal": {"Federated": provider_arn}, "Action": "sts:AssumeRoleWithWebIdentity", "Condition": condition})
+    condition = {
+        "StringEquals": {f"{host}:aud": "sts.amazonaws.com", f"{host}:sub": f"system:serviceaccount:{namespace}:{service_account}"}
+    }
+    return _document(
+        {"Effect": "Allow", "Principal": {"Federated": provider_arn}, "Action": "sts:AssumeRoleWithWebIdentity", "Condition": condition}
+    )
 
 
 def policy(*statements: dict[str, Any]) -> dict[str, Any]:

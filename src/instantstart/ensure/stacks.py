@@ -127,4 +127,6 @@ def failure(aws: Aws, stack: Stack) -> problems.Problem:
         kind = problems.OutOfQuota
     elif any(word in first["reason"] for word in ("AccessDenied", "not authorized", "UnauthorizedOperation")):
         kind = problems.Denied
-    return kind("stack.failed", sentence, hint="Mend the reason, then retry: the failed stack is removed and made again.", evidence=evidence)
+    return kind(
+        "stack.failed", sentence, hint="Mend the reason, then retry: the failed stack is removed and made again.", evidence=evidence
+    )

@@ -18,17 +18,35 @@ Tag = Annotated[
         examples=["hypd-1130"],
     ),
 ]
-Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$", description="AWS region, such as us-west-2. Left out: the server's own.", examples=["us-west-2"])]
+Region = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z]{2}(-[a-z]+)+-\d$", description="AWS region, such as us-west-2. Left out: the server's own.", examples=["us-west-2"]
+    ),
+]
 VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$", description="An existing VPC to build in; left out: a new one.")]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
 Zone = Annotated[
-    str, Field(min_length=4, max_length=40, pattern=r"^[a-z0-9-]+$", description="Availability zone of the compute nodes: its name or its id.", examples=["usw2-az2"])
+    str,
+    Field(
+        min_length=4,
+        max_length=40,
+        pattern=r"^[a-z0-9-]+$",
+        description="Availability zone of the compute nodes: its name or its id.",
+        examples=["usw2-az2"],
+    ),
 ]
 InstanceType = Annotated[
-    str, Field(pattern=r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$", description="SageMaker instance type, with the ml. prefix.", examples=["ml.g5.8xlarge"])
+    str,
+    Field(pattern=r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$", description="SageMaker instance type, with the ml. prefix.", examples=["ml.g5.8xlarge"]),
 ]
 Bucket = Annotated[
-    str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", description="An existing S3 bucket to mount; left out: a bucket is made.", examples=["my-datasets"])
+    str,
+    Field(
+        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+        description="An existing S3 bucket to mount; left out: a bucket is made.",
+        examples=["my-datasets"],
+    ),
 ]
 CapacityType = Literal["on_demand", "spot", "training_plan"]
 DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity"]
@@ -44,14 +62,27 @@ class EksAsk(Ask):
     """The questions about the network and the EKS control plane."""
 
     kubernetes_version: Annotated[
-        str | None, Field(default=None, pattern=r"^1\.\d{2}$", description="Kubernetes minor version; left out: the newest that HyperPod and EKS both take.")
+        str | None,
+        Field(
+            default=None,
+            pattern=r"^1\.\d{2}$",
+            description="Kubernetes minor version; left out: the newest that HyperPod and EKS both take.",
+        ),
     ]
     vpc_id: VpcId | None = None
     subnet_ids: Annotated[
-        list[SubnetId] | None, Field(default=None, min_length=2, max_length=16, description="With vpc_id: private subnets in two zones for the EKS control plane.")
+        list[SubnetId] | None,
+        Field(
+            default=None, min_length=2, max_length=16, description="With vpc_id: private subnets in two zones for the EKS control plane."
+        ),
     ]
     vpc_cidr: Annotated[
-        str | None, Field(default=None, pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", description="Range of the new VPC, /16 to /19; left out: a free one is chosen.")
+        str | None,
+        Field(
+            default=None,
+            pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$",
+            description="Range of the new VPC, /16 to /19; left out: a free one is chosen.",
+        ),
     ]
 
 
@@ -60,7 +91,11 @@ class DependenciesAsk(Ask):
 
     cert_manager: Annotated[bool, Field(default=False, description="Install the cert-manager add-on too.")]
     overwrite_conflicts: Annotated[
-        bool, Field(default=False, description="Take over objects that somebody else installed. Left false, such objects are named and nothing is touched.")
+        bool,
+        Field(
+            default=False,
+            description="Take over objects that somebody else installed. Left false, such objects are named and nothing is touched.",
+        ),
     ]
 
 
@@ -70,18 +105,30 @@ class HyperPodAsk(Ask):
     zone: Zone
     instance_type: InstanceType
     instance_count: Annotated[int, Field(default=1, ge=0, le=6758, description="Number of nodes in the first instance group.")]
-    capacity_type: Annotated[CapacityType, Field(default="on_demand", description="How the nodes are paid for; fixed for the life of the group.")]
+    capacity_type: Annotated[
+        CapacityType, Field(default="on_demand", description="How the nodes are paid for; fixed for the life of the group.")
+    ]
     training_plan_arn: Annotated[
-        str | None, Field(default=None, pattern=r"^arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:training-plan/.+$", description="With capacity_type training_plan: its ARN.")
+        str | None,
+        Field(
+            default=None,
+            pattern=r"^arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:training-plan/.+$",
+            description="With capacity_type training_plan: its ARN.",
+        ),
     ]
     instance_group_name: Annotated[
-        str, Field(default="workers", max_length=63, pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", description="Name of the first instance group.")
+        str,
+        Field(default="workers", max_length=63, pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", description="Name of the first instance group."),
     ]
     volume_gib: Annotated[int, Field(default=500, ge=1, le=16384, description="Size of each node's extra volume, in GiB.")]
     deep_health_checks: Annotated[
-        list[DeepHealthCheck], Field(default=[], max_length=2, description="Stress and connectivity checks before a node takes work; one to two hours.")
+        list[DeepHealthCheck],
+        Field(default=[], max_length=2, description="Stress and connectivity checks before a node takes work; one to two hours."),
     ]
-    subnet_id: Annotated[str | None, Field(default=None, pattern=r"^subnet-[0-9a-f]{8,17}$", description="A compute subnet to use; left out: one shared subnet a zone.")]
+    subnet_id: Annotated[
+        str | None,
+        Field(default=None, pattern=r"^subnet-[0-9a-f]{8,17}$", description="A compute subnet to use; left out: one shared subnet a zone."),
+    ]
 
 
 class StorageAsk(Ask):
@@ -89,12 +136,27 @@ class StorageAsk(Ask):
 
     bucket: Bucket | None = None
     prefix: Annotated[
-        str, Field(default="", max_length=512, pattern=r"^([^/\x00-\x1f][^\x00-\x1f]*/)?$", description="Only this folder of the bucket; ends with a slash.")
+        str,
+        Field(
+            default="",
+            max_length=512,
+            pattern=r"^([^/\x00-\x1f][^\x00-\x1f]*/)?$",
+            description="Only this folder of the bucket; ends with a slash.",
+        ),
     ]
-    namespace: Annotated[str, Field(default="default", max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="Kubernetes namespace of the claim.")]
-    claim_name: Annotated[str, Field(default="s3-claim", max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="Name of the PersistentVolumeClaim.")]
-    allow_delete: Annotated[bool, Field(default=True, description="Let pods delete files of the bucket.")]
-    allow_overwrite: Annotated[bool, Field(default=True, description="Let pods overwrite files of the bucket.")]
+    namespace: Annotated[
+        str,
+        Field(
+            default="default", max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="Kubernetes namespace of the claim."
+        ),
+    ]
+    claim_name: Annotated[
+        str,
+        Field(
+            default="s3-claim", max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="Name of the PersistentVolumeClaim."
+        ),
+    ]
+    read_only: Annotated[bool, Field(default=False, description="Mount without the right to write, overwrite or delete.")]
 
 
 class CreateEks(EksAsk):
@@ -111,6 +173,18 @@ class CreateCluster(EksAsk, DependenciesAsk, HyperPodAsk, StorageAsk):
     region: Region | None = None
 
 
+class ConfigureDependencies(DependenciesAsk):
+    """Ask for what HyperPod needs inside EKS."""
+
+
+class CreateHyperPod(HyperPodAsk):
+    """Ask for the HyperPod cluster and its first instance group."""
+
+
+class ConfigureStorage(StorageAsk):
+    """Ask for an S3 bucket as a volume claim."""
+
+
 class RunPreflight(HyperPodAsk, EksAsk):
     """Ask what would stand in the way of a cluster, before anything is made."""
 
@@ -125,6 +199,11 @@ class Target(BaseModel):
 
     tag: str
     region: str
+
+
+def subject(target: Target) -> str:
+    """What an operation works on: one at a time for each cluster."""
+    return f"cluster/{target.region}/{target.tag}"
 
 
 class EksTarget(Target, EksAsk):

@@ -1,0 +1,129 @@
+"""What a request would do before it does it: the dry run of every changing route, and the preflight."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+from instantstart.base import problems
+from instantstart.capabilities.clusters import rules, specs, stages
+from instantstart.capabilities.room import Room
+from instantstart.ensure import addons, eks, hyperpod, manifests
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a request would do. ``approval`` is single-use, for this caller and this exact request."""
+
+    make: tuple[str, ...] = ()
+    change: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    findings: tuple[rules.Finding, ...] = ()
+    warnings: tuple[str, ...] = ()
+    approval: str | None = None
+    approval_expires_at: dt.datetime | None = None
+
+
+def preflight(room: Room, ask: specs.RunPreflight | specs.ClusterTarget) -> list[rules.Finding]:
+    """Every finding about a cluster that might be made."""
+    region = room.aws.region(ask.region).region
+    where = rules.site(room, specs.Target(tag=ask.tag or "preflight", region=region))
+    return rules.findings(where, ask, rules.observe(where, ask, room.clock.now().timestamp()))
+
+
+def plan_create(room: Room, target: specs.ClusterTarget) -> Plan:
+    """What cluster.create would make, with the findings of the preflight."""
+    where = rules.site(room, target)
+    derived = where.names
+    group = f"{target.instance_count} x {target.instance_type} in {target.zone} ({target.capacity_type})"
+    network = f"VPC with two public and two control-plane subnets, NAT gateway, S3 endpoint (stack {derived.stack})"
+    make = (
+        f"in account {derived.account}, region {derived.region}:",
+        f"in {target.vpc_id}: security group and role (stack {derived.stack})" if target.vpc_id else network,
+        f"EKS cluster {derived.eks_cluster}",
+        f"roles {derived.eks_role}, {derived.execution_role}, {derived.s3_csi_role}",
+        f"buckets {derived.scripts_bucket}" + ("" if target.bucket else f", {derived.data_bucket}"),
+        f"HyperPod cluster {derived.hyperpod_cluster}: {group}",
+        f"claim {target.namespace}/{target.claim_name} on {target.bucket or derived.data_bucket}",
+    )
+    return Plan(make=make, findings=tuple(preflight(room, target)))
+
+
+def plan_eks(room: Room, target: specs.EksTarget) -> Plan:
+    """What eks.create would make."""
+    where = rules.site(room, target)
+    ask = specs.ClusterTarget(**target.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
+    found = rules.findings(where, ask, rules.observe(where, ask, room.clock.now().timestamp()), rules.EKS_RULES)
+    return Plan(
+        make=(f"stack {where.names.stack} in {where.aws.region}", f"EKS cluster {where.names.eks_cluster}", f"role {where.names.eks_role}"),
+        findings=tuple(found),
+    )
+
+
+def plan_dependencies(room: Room, where: rules.Site) -> Plan:
+    """What dependencies.configure would make or change in the cluster, by the server's own dry run."""
+    kube = room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
+    changes = [c for release in stages.releases(room, where) for c in manifests.plan(kube, release)]
+    by = {action: tuple(c.object for c in changes if c.action == action) for action in ("create", "update", "conflict")}
+    states = [(name, addons.observe(where.aws, where.names.eks_cluster, name)["status"]) for name in (stages.POD_IDENTITY, stages.S3_CSI)]
+    asked = tuple(f"add-on {name}" for name, status in states if status in ("ABSENT", "CREATE_FAILED"))
+    clashes = tuple(f"{name} is somebody else's; overwrite_conflicts takes it over." for name in by["conflict"])
+    return Plan(make=(*asked, *by["create"]), change=by["update"], warnings=clashes)
+
+
+def plan_hyperpod(room: Room, where: rules.Site, target: specs.HyperPodTarget) -> Plan:
+    """What hyperpod.create would make, with the preflight's findings about the group."""
+    derived = where.names
+    group = f"{target.instance_count} x {target.instance_type} in {target.zone} ({target.capacity_type})"
+    make = (f"HyperPod cluster {derived.hyperpod_cluster}: {group}", f"role {derived.execution_role}", f"bucket {derived.scripts_bucket}")
+    return Plan(make=make, findings=tuple(_group_findings(room, where, target)))
+
+
+def plan_storage(where: rules.Site, ask: specs.StorageAsk) -> Plan:
+    """What storage.configure would make."""
+    bucket = () if ask.bucket else (f"bucket {where.names.data_bucket}",)
+    return Plan(make=(*bucket, f"claim {ask.namespace}/{ask.claim_name} on {ask.bucket or where.names.data_bucket}/{ask.prefix}"))
+
+
+def checked(room: Room, where: rules.Site, target: specs.HyperPodTarget) -> specs.HyperPodTarget:
+    """The same target, when nothing the preflight can know stands in its way. Raises its refusal."""
+    if hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster) is None:
+        refused = rules.refusal(_group_findings(room, where, target))
+        if refused:
+            raise refused
+    return target
+
+
+def _group_findings(room: Room, where: rules.Site, target: specs.HyperPodTarget) -> list[rules.Finding]:
+    ask = specs.ClusterTarget(**target.model_dump())
+    return rules.findings(where, ask, rules.observe(where, ask, room.clock.now().timestamp()), rules.GROUP_RULES)
+
+
+def plan_delete(room: Room, where: rules.Site, delete_data: bool) -> Plan:
+    """What cluster.delete would remove and keep, and the running work it would end."""
+    derived, warnings = where.names, []
+    have = hyperpod.find_cluster(where.aws, derived.hyperpod_cluster)
+    if have:
+        warnings.append(f"{sum(g['CurrentCount'] for g in have['InstanceGroups'])} nodes and everything on their volumes go.")
+    warnings += _running_work(room, where)
+    remove = (
+        f"in account {derived.account}, region {derived.region}:",
+        f"HyperPod cluster {derived.hyperpod_cluster}",
+        f"EKS cluster {derived.eks_cluster} and its network (stack {derived.stack})",
+        f"roles {derived.execution_role}, {derived.s3_csi_role}",
+        f"bucket {derived.scripts_bucket}" + (f", bucket {derived.data_bucket} WITH ITS DATA" if delete_data else ""),
+    )
+    keep = () if delete_data else (f"bucket {derived.data_bucket}, if it holds data",)
+    return Plan(remove=remove, keep=keep, warnings=tuple(warnings))
+
+
+def _running_work(room: Room, where: rules.Site) -> list[str]:
+    try:
+        kube = room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
+        pods = [p["metadata"] for p in kube.list("Pod", fields="status.phase=Running")]
+    except problems.Problem as problem:
+        return [f"Running work could not be read: {problem.detail}"]
+    own = ("kube-", "aws-hyperpod", "cert-manager")
+    mine = [f"{m['namespace']}/{m['name']}" for m in pods if not m["namespace"].startswith(own)]
+    return [f"{len(mine)} running pods end: {', '.join(mine[:5])}"] if mine else []

@@ -1,0 +1,409 @@
+"""What must hold before a cluster is made, and in which order its stages come. Reads first, then pure checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from instantstart.aws.session import Aws
+from instantstart.base import names, problems
+from instantstart.capabilities.clusters import specs
+from instantstart.ensure import cidr, hyperpod, network, offers, stacks
+
+Level = Literal["ok", "warn", "fail", "unknown"]
+VPC_QUOTA, ADDRESS_QUOTA = "L-F678F1CE", "L-0263D0A3"
+_QUOTA_HINT = "Request an increase in Service Quotas; approval takes hours to days."
+#: what runs on every node before any job: CNI, kube-proxy, pod identity, health agent, device plugins, CSI node, CoreDNS...
+SYSTEM_PODS = 12
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where one cluster lives: AWS in its region, and every name derived from its tag."""
+
+    aws: Aws
+    names: names.Names
+
+    @property
+    def tag(self) -> str:
+        return self.names.tag
+
+    @cached_property
+    def tags(self) -> dict[str, str]:
+        return self.names.tags()
+
+
+def site(room: Any, spec: Any) -> Site:
+    """The site of a spec that has ``tag`` and ``region``."""
+    aws = room.aws.region(spec.region)
+    return Site(aws, names.Names(spec.tag, spec.region, aws.identity().account))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One answer of the preflight. ``unknown`` means it could not be read: neither good nor bad."""
+
+    check: str
+    level: Level
+    detail: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the preflight read. None means "could not be read"."""
+
+    account: str
+    principal_arn: str
+    region: str
+    zone: offers.Zone | None
+    zones: tuple[offers.Zone, ...]
+    type_zones: set[str] | None
+    type_facts: dict[str, Any] | None
+    quotas: dict[str, float] | None
+    used: int | None
+    vpcs: int
+    vpc_quota: float | None
+    addresses: int
+    address_quota: float | None
+    versions: tuple[str, ...]
+    plan: dict[str, Any] | None
+    subnet: network.Subnet | None
+    stack: stacks.Stack | None
+    denied: tuple[str, ...] | None
+    now: float
+
+
+def observe(where: Site, ask: specs.RunPreflight | specs.ClusterTarget, now: float) -> Facts:
+    """Read everything the checks need. Raises only what makes the whole preflight impossible (credentials, region)."""
+    aws = where.aws
+    zones = tuple(offers.list_zones(aws))
+    identity = aws.identity()
+    return Facts(
+        account=identity.account,
+        principal_arn=identity.principal_arn,
+        region=aws.region,
+        zone=next((z for z in zones if ask.zone in (z.name, z.zone_id)), None),
+        zones=zones,
+        type_zones=offers.zones_of_type(aws, ask.instance_type),
+        type_facts=offers.describe_type(aws, ask.instance_type),
+        quotas=offers.cluster_quotas(aws),
+        used=_used(aws, ask.instance_type),
+        vpcs=len(aws.pages("ec2", "describe_vpcs", "Vpcs")),
+        vpc_quota=offers.service_quota(aws, "vpc", VPC_QUOTA),
+        addresses=len(aws.read("ec2", "describe_addresses")["Addresses"]),
+        address_quota=offers.service_quota(aws, "ec2", ADDRESS_QUOTA),
+        versions=tuple(offers.list_kubernetes_versions(aws)),
+        plan=hyperpod.find_plan(aws, ask.training_plan_arn) if ask.training_plan_arn else None,
+        subnet=_maybe(lambda: network.get_subnet(aws, str(ask.subnet_id))) if ask.subnet_id else None,
+        stack=stacks.find_stack(aws, where.names.stack),
+        denied=_denied_actions(aws, identity.principal_arn),
+        now=now,
+    )
+
+
+def _maybe(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except problems.Problem:
+        return None
+
+
+def _used(aws: Aws, instance_type: str) -> int | None:
+    """How many nodes of a type the account's HyperPod clusters hold in this region; None when it cannot be read."""
+    try:
+        found = [hyperpod.find_cluster(aws, c["ClusterName"]) for c in aws.pages("sagemaker", "list_clusters", "ClusterSummaries")]
+    except problems.Problem:
+        return None
+    groups = [g for cluster in found if cluster for g in cluster.get("InstanceGroups", ())]
+    return sum(int(g.get("TargetCount", 0)) for g in groups if g.get("InstanceType") == instance_type)
+
+
+#: the calls of the pipeline that change something; simulated before the first of them is made
+NEEDED_ACTIONS = (
+    "cloudformation:CreateStack",
+    "ec2:CreateVpc",
+    "ec2:CreateSubnet",
+    "ec2:CreateNatGateway",
+    "ec2:CreateSecurityGroup",
+    "eks:CreateCluster",
+    "eks:CreateAccessEntry",
+    "eks:CreateAddon",
+    "iam:CreateRole",
+    "iam:PassRole",
+    "iam:CreateOpenIDConnectProvider",
+    "s3:CreateBucket",
+    "sagemaker:CreateCluster",
+)
+
+
+def _denied_actions(aws: Aws, principal_arn: str) -> tuple[str, ...] | None:
+    try:
+        told = aws.pages(
+            "iam", "simulate_principal_policy", "EvaluationResults", PolicySourceArn=principal_arn, ActionNames=list(NEEDED_ACTIONS)
+        )
+    except problems.Problem:
+        return None
+    return tuple(r["EvalActionName"] for r in told if r["EvalDecision"] != "allowed")
+
+
+Check = Callable[[Any, Facts], Finding | None]
+
+
+def check_identity(_: Any, facts: Facts) -> Finding:
+    """Which account, region and identity would be used: a wrong one is seen here or never (case 84)."""
+    return Finding("identity", "ok", f"Account {facts.account}, region {facts.region}, as {facts.principal_arn}.")
+
+
+def check_permissions(_: Any, facts: Facts) -> Finding:
+    """Whether the identity may make the calls of the pipeline, by IAM's own simulation."""
+    if facts.denied is None:
+        return Finding(
+            "permissions",
+            "unknown",
+            "IAM would not simulate this identity's permissions.",
+            "Allow iam:SimulatePrincipalPolicy to know before acting.",
+        )
+    if facts.denied:
+        return Finding(
+            "permissions",
+            "fail",
+            f"This identity may not: {', '.join(facts.denied)}.",
+            "Attach the control-plane policy of docs/how-to/permissions.md.",
+        )
+    return Finding("permissions", "ok", "Every needed action is allowed (organisation policies are only partly seen).")
+
+
+def check_network_quota(ask: Any, facts: Facts) -> Finding | None:
+    """VPC and address quotas, when a new VPC is to be made."""
+    if ask.vpc_id or (facts.stack and not facts.stack.is_leftover):
+        return None
+    if facts.vpc_quota is not None and facts.vpcs >= facts.vpc_quota:
+        told = f"VPC quota {facts.vpcs}/{facts.vpc_quota:.0f} in {facts.region}: no new VPC can be made."
+        return Finding("vpc_quota", "fail", told, "Request an increase, delete a VPC, or reuse one with vpc_id.")
+    if facts.address_quota is not None and facts.addresses >= facts.address_quota:
+        told = f"Elastic IP quota {facts.addresses}/{facts.address_quota:.0f} in {facts.region}: the NAT gateway needs one."
+        return Finding("address_quota", "fail", told, "Release an address or request an increase.")
+    if facts.vpc_quota is None:
+        return Finding("vpc_quota", "unknown", f"{facts.vpcs} VPCs in {facts.region}; the quota cannot be read.")
+    return Finding("vpc_quota", "ok", f"{facts.vpcs} of {facts.vpc_quota:.0f} VPCs used in {facts.region}.")
+
+
+def check_vpc_range(ask: Any, _: Facts) -> Finding | None:
+    """The range of a new VPC, when a person chose it."""
+    wrong = cidr.check_vpc(ask.vpc_cidr) if ask.vpc_cidr else None
+    if wrong:
+        return Finding("vpc_cidr", "fail", wrong.message)
+    if ask.vpc_id and not ask.subnet_ids:
+        return Finding("vpc_id", "fail", "With vpc_id, give subnet_ids too: private subnets in two zones for the control plane.")
+    if ask.vpc_id and ask.vpc_cidr:
+        return Finding("vpc_cidr", "fail", "Give vpc_id or vpc_cidr, not both: an existing VPC keeps its range.")
+    return None
+
+
+def check_version(ask: Any, facts: Facts) -> Finding:
+    """Whether EKS offers, and HyperPod orchestrates, the asked Kubernetes version."""
+    if ask.kubernetes_version and ask.kubernetes_version not in facts.versions:
+        return Finding(
+            "kubernetes_version",
+            "fail",
+            f"Kubernetes {ask.kubernetes_version} is not offered here; choose one of {', '.join(facts.versions)}.",
+        )
+    return Finding("kubernetes_version", "ok", f"Kubernetes {ask.kubernetes_version or facts.versions[0]}.")
+
+
+def check_zone(ask: Any, facts: Facts) -> Finding:
+    """The zone exists for this account, and EC2 offers the type there."""
+    if facts.zone is None:
+        told = ", ".join(f"{z.name} ({z.zone_id})" for z in facts.zones)
+        return Finding("zone", "fail", f"{ask.zone} is no zone this account can use in {facts.region}.", f"Choose one of: {told}.")
+    if facts.type_zones is None:
+        return Finding("zone", "unknown", f"EC2 does not describe {ask.instance_type}, so its zones cannot be told; SageMaker decides.")
+    if facts.zone.zone_id not in facts.type_zones:
+        others = ", ".join(f"{z.name} ({z.zone_id})" for z in facts.zones if z.zone_id in facts.type_zones)
+        hint = f"Zones that have it: {others}." if others else f"No zone of {facts.region} has it."
+        return Finding("zone", "fail", f"{ask.instance_type} is not offered in {facts.zone.name} ({facts.zone.zone_id}).", hint)
+    return Finding("zone", "ok", f"{ask.instance_type} is offered in {facts.zone.name} ({facts.zone.zone_id}).")
+
+
+def check_type_quota(ask: Any, facts: Facts) -> Finding | None:
+    """The quota of the type, by its exact name; unreadable is unknown, never zero (case 37)."""
+    if ask.capacity_type == "training_plan":
+        return None
+    name = offers.quota_name(ask.instance_type, ask.capacity_type == "spot")
+    if facts.quotas is None or name not in facts.quotas:
+        return Finding(
+            "instance_quota", "unknown", f'The quota "{name}" cannot be read.', "Allow servicequotas:ListServiceQuotas to see it."
+        )
+    limit, used = facts.quotas[name], facts.used or 0
+    if used + ask.instance_count > limit:
+        return Finding(
+            "instance_quota", "fail", f'Quota "{name}" is {limit:.0f} with {used} in use; {ask.instance_count} more are asked.', _QUOTA_HINT
+        )
+    return Finding("instance_quota", "ok", f'Quota "{name}": {used} of {limit:.0f} in use, {ask.instance_count} asked.')
+
+
+def check_capacity(ask: Any, facts: Facts) -> Finding | None:
+    """Exactly one way to pay, and a training plan that really fits (case 39)."""
+    has_plan = ask.training_plan_arn is not None
+    if has_plan != (ask.capacity_type == "training_plan"):
+        told = (
+            "training_plan needs training_plan_arn."
+            if not has_plan
+            else f"training_plan_arn does not go with capacity_type {ask.capacity_type}."
+        )
+        return Finding("capacity_type", "fail", told, "Choose on_demand, spot, or training_plan with its ARN.")
+    if not has_plan:
+        return None
+    if facts.plan is None:
+        return Finding(
+            "training_plan", "fail", f"The training plan {ask.training_plan_arn} is not in account {facts.account}, region {facts.region}."
+        )
+    return _check_plan(ask, facts, facts.plan)
+
+
+def _check_plan(ask: Any, facts: Facts, plan: dict[str, Any]) -> Finding:
+    reserved = plan.get("ReservedCapacitySummaries", [])
+    zones = {r.get("AvailabilityZoneId") for r in reserved} | {r.get("AvailabilityZone") for r in reserved}
+    types = {r["InstanceType"] for r in reserved}
+    ends = plan.get("EndTime")
+    left = (ends.timestamp() - facts.now) if ends else None
+    for wrong, told in (
+        (plan["Status"] not in ("Active", "Scheduled"), f"The plan is {plan['Status']}."),
+        (left is not None and left <= 0, f"The plan ended at {ends}."),
+        ("hyperpod-cluster" not in plan.get("TargetResources", ["hyperpod-cluster"]), "The plan is not for HyperPod clusters."),
+        (ask.instance_type not in types, f"The plan holds {', '.join(sorted(types))}, not {ask.instance_type}."),
+        (
+            ask.zone not in zones and (facts.zone is None or facts.zone.zone_id not in zones),
+            f"The plan is in {', '.join(sorted(map(str, zones)))}, not in {ask.zone}.",
+        ),
+        (
+            plan.get("AvailableInstanceCount", 0) < ask.instance_count,
+            f"The plan has {plan.get('AvailableInstanceCount', 0)} instances left; {ask.instance_count} are asked.",
+        ),
+    ):
+        if wrong:
+            return Finding("training_plan", "fail", told, "Change zone, type or count to what the plan holds.")
+    if plan["Status"] == "Scheduled":
+        return Finding("training_plan", "warn", f"The plan starts at {plan.get('StartTime')}; no node arrives before.")
+    return Finding("training_plan", "ok", f"The plan is active until {ends}; nodes are taken away then.")
+
+
+def check_addresses(ask: Any, facts: Facts) -> Finding:
+    """Addresses the nodes will take against those that are free (case 43)."""
+    each = offers.addresses_per_node(facts.type_facts)
+    need = each * ask.instance_count
+    free = facts.subnet.free_addresses if facts.subnet else 2 ** (32 - cidr.COMPUTE_PREFIX) - 5
+    where = facts.subnet.subnet_id if facts.subnet else f"a new /{cidr.COMPUTE_PREFIX} compute subnet"
+    if ask.subnet_id and facts.subnet is None:
+        return Finding("addresses", "fail", f"The subnet {ask.subnet_id} is not in account {facts.account}, region {facts.region}.")
+    if need > free:
+        hint = "Fewer nodes, a larger subnet, or the network interface mode efa-only."
+        return Finding("addresses", "fail", f"{ask.instance_count} x {ask.instance_type} take {need} addresses; {where} has {free}.", hint)
+    return Finding("addresses", "ok", f"{need} addresses needed, {free} free in {where}.")
+
+
+def check_room_for_pods(ask: Any, facts: Facts) -> Finding | None:
+    """Whether the system's own pods fit on the asked nodes (case 23)."""
+    slots = max_pods(ask.instance_type, facts.type_facts)
+    if ask.instance_count == 0:
+        return Finding("system_pods", "warn", "No node is asked for: add-ons that need one stay waiting_for_nodes until a group has nodes.")
+    total = (slots or 0) * ask.instance_count
+    if slots is not None and total < SYSTEM_PODS + 4:
+        told = f"{ask.instance_count} x {ask.instance_type} give {total} pod slots; about {SYSTEM_PODS} are taken by system pods."
+        return Finding("system_pods", "warn", told, "Add a CPU group (ml.m5.2xlarge or larger) for system pods.")
+    return None
+
+
+def max_pods(instance_type: str, facts: dict[str, Any] | None) -> int | None:
+    """Pod slots HyperPod fixes for a type. FALLBACK, aws-facts A10 (HyperPod user guide): by size, 14 to 49; None: not known."""
+    size = instance_type.rsplit(".", 1)[-1]
+    if facts is None:
+        return None
+    small = {"medium": 3, "large": 9, "xlarge": 14, "2xlarge": 14, "4xlarge": 29, "8xlarge": 29}
+    return small.get(size, 49)
+
+
+def check_names(where: Site, facts: Facts) -> Finding | None:
+    """A stack of the derived name that is not ours stands in the way."""
+    if facts.stack and facts.stack.tags.get(names.CLUSTER_TAG) != where.tag:
+        return Finding("names", "fail", f"A stack named {facts.stack.name} exists and is not ours.", "Choose another tag.")
+    return None
+
+
+RULES: tuple[Check, ...] = (
+    check_identity,
+    check_permissions,
+    check_network_quota,
+    check_vpc_range,
+    check_version,
+    check_zone,
+    check_capacity,
+    check_type_quota,
+    check_addresses,
+    check_room_for_pods,
+)
+#: the rules about an instance group in a cluster that stands
+GROUP_RULES: tuple[Check, ...] = (check_zone, check_capacity, check_type_quota, check_addresses, check_room_for_pods)
+#: the rules that say something before any instance group is known (eks.create alone)
+EKS_RULES: tuple[Check, ...] = (check_identity, check_permissions, check_network_quota, check_vpc_range, check_version)
+
+
+def findings(where: Site, ask: Any, facts: Facts, rules: tuple[Check, ...] = RULES) -> list[Finding]:
+    """Every finding, in the order of the rules."""
+    found = [rule(ask, facts) for rule in rules] + [check_names(where, facts)]
+    return [f for f in found if f is not None]
+
+
+def refusal(found: list[Finding]) -> problems.Problem | None:
+    """The Problem that failing findings mean, or None."""
+    failing = [f for f in found if f.level == "fail"]
+    if not failing:
+        return None
+    quota = all(f.check.endswith("_quota") for f in failing)
+    kind = problems.OutOfQuota if quota else problems.Invalid
+    hints = " ".join(f.hint for f in failing if f.hint)
+    return kind(
+        "preflight.quota_too_low" if quota else "preflight.failed",
+        " ".join(f.detail for f in failing),
+        hint=hints or None,
+        fields=[problems.Violation("/" + f.check, f.detail) for f in failing],
+    )
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Which stages of a cluster are true now, read from the world."""
+
+    eks: bool
+    connection: bool
+    dependencies: bool
+    hyperpod: bool
+    why: dict[str, str] = field(default_factory=dict)
+
+
+#: what each stage rests on, and the tool that makes it true
+ORDER: dict[str, tuple[str, ...]] = {
+    "connection": ("eks",),
+    "dependencies": ("eks", "connection"),
+    "hyperpod": ("eks", "connection", "dependencies"),
+    "storage": ("eks", "connection", "dependencies", "hyperpod"),
+    "verify": ("eks",),
+}
+_TOOLS = {"eks": "eks_create", "connection": "cluster_select", "dependencies": "dependencies_configure", "hyperpod": "hyperpod_create"}
+
+
+def check_order(stage: str, steps: Steps) -> problems.Conflict | None:
+    """Why ``stage`` may not be asked for yet, naming the missing one; None when it may. The order is the server's."""
+    for needed in ORDER[stage]:
+        if not getattr(steps, needed):
+            why = steps.why.get(needed, "it has not been done")
+            return problems.Conflict(
+                "cluster.stage_missing",
+                f"The stage {stage} rests on {needed}, and that is missing: {why}.",
+                hint=f"Run {_TOOLS[needed]} first and poll it to its end.",
+                evidence={"asked": stage, "missing": needed, "tool": _TOOLS[needed]},
+            )
+    return None

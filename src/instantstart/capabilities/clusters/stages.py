@@ -1,0 +1,454 @@
+"""The stages of a cluster. Each looks first, acts at most once a tick, never sleeps, and can be killed anywhere.
+
+In the order of the pipeline: account, network, stack, access, reach, identity and dependencies, subnet, request, nodes,
+join, bucket, claim, verify. What stands between the cloud and these functions is in ``ensure/``.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from instantstart.base import names, problems
+from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
+from instantstart.capabilities.clusters import rules, specs
+from instantstart.capabilities.clusters.rules import Site, site
+from instantstart.capabilities.room import Room
+from instantstart.ensure import (
+    addons,
+    buckets,
+    cidr,
+    eks,
+    hyperpod,
+    identity,
+    manifests,
+    network,
+    nodes,
+    offers,
+    outside,
+    principals,
+    scripts,
+    stacks,
+    volumes,
+    workloads,
+)
+from instantstart.ensure.releases import Release
+from instantstart.ensure.strangers import Takeover
+from instantstart.kube.client import KubeCluster
+from instantstart.operations.declare import Run
+
+EKS_TYPICAL, ACCESS_GRACE, JOIN_TYPICAL = 720.0, 120.0, 60.0
+HYPERPOD_TYPICAL, NODES_TYPICAL = 300.0, 360.0
+POD_IDENTITY, S3_CSI, CERT_MANAGER = "eks-pod-identity-agent", "aws-mountpoint-s3-csi-driver", "cert-manager"
+DEPENDENCIES = "hyperpod-dependencies"
+S3_CSI_ACCOUNT = ("kube-system", "s3-csi-driver-sa")
+_EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
+
+
+# The account and the network
+
+
+def check_account(room: Room, run: Run) -> Outcome:
+    """Refuse before the first call what would fail after the long ones."""
+    where = site(room, run.spec)
+    if eks.find_cluster(where.aws, where.names.eks_cluster):
+        return Done({"account": where.names.account, "region": where.aws.region}, already=True)
+    whole = isinstance(run.spec, specs.ClusterTarget)
+    ask = run.spec if whole else specs.ClusterTarget(**run.spec.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
+    facts = rules.observe(where, ask, room.clock.now().timestamp())
+    found = rules.findings(where, ask, facts, rules.RULES if whole else rules.EKS_RULES)
+    refused = rules.refusal(found)
+    if refused:
+        raise refused
+    notes = [f.detail for f in found if f.level in ("warn", "unknown")]
+    return Done(
+        {
+            "account": facts.account,
+            "region": facts.region,
+            "kubernetes_version": run.spec.kubernetes_version or facts.versions[0],
+            "notes": notes,
+        }
+    )
+
+
+def plan_network(room: Room, run: Run) -> Outcome:
+    """Decide ranges and zones once, so that a repeated request is the same request."""
+    where, spec = site(room, run.spec), run.spec
+    if spec.vpc_id:
+        return Done({"vpc_id": spec.vpc_id, "subnet_ids": spec.subnet_ids})
+    taken = network.taken_ranges(where.aws)
+    vpc = cidr.Network(spec.vpc_cidr) if spec.vpc_cidr else cidr.choose_vpc(taken)
+    cut = cidr.layout(vpc)
+    zones = [z for z in offers.list_zones(where.aws) if z.eks_control_plane]
+    if len(zones) < 2:
+        raise problems.Conflict(
+            "network.too_few_zones", f"{where.aws.region} has {len(zones)} zones that take an EKS control plane; two are needed."
+        )
+    wanted = getattr(spec, "zone", None)
+    zones.sort(key=lambda z: wanted not in (z.name, z.zone_id))
+    texts = {"vpc": str(cut.vpc), "public": [str(n) for n in cut.public], "control_plane": [str(n) for n in cut.control_plane]}
+    return Done({**texts, "zones": [z.name for z in zones[:2]]})
+
+
+def make_stack(room: Room, run: Run) -> Outcome:
+    """One CloudFormation stack: VPC, subnets, NAT, security group, role, EKS cluster."""
+    where = site(room, run.spec)
+    stack = stacks.find_stack(where.aws, where.names.stack)
+    mine = f"{run.id}-{run.attempt}"
+    if stack is None:
+        tags = {**where.tags, names.OPERATION_TAG: mine}
+        stacks.create_stack(where.aws, where.names.stack, _template(), _parameters(where, run), tags, run.token("create"))
+        return Wait(5, "CloudFormation took the stack")
+    stacks.check_ours(stack, where.tag)
+    if stack.is_complete:
+        return Done({**stack.outputs, "stack": stack.name})
+    if stack.is_leftover and stack.tags.get(names.OPERATION_TAG) == mine:
+        raise stacks.failure(where.aws, stack)
+    if stack.is_leftover or stack.status == "DELETE_FAILED":
+        stacks.delete_stack(where.aws, stack.name, run.token("clear"))
+        return Wait(10, f"The failed stack of an earlier try ({stack.status}) is being removed, to be made again")
+    step = stacks.latest_step(where.aws, stack.stack_id) if stack.is_going else ""
+    return Wait(pace(run.waited_seconds, EKS_TYPICAL), f"CloudFormation: {stack.status}{f', making {step}' if step else ''}")
+
+
+def _template() -> str:
+    return resources.files("instantstart.ensure").joinpath("templates/eks.yaml").read_text()
+
+
+def _parameters(where: Site, run: Run) -> dict[str, str]:
+    plan, spec = run.learned["network"], run.spec
+    common = {
+        "ClusterName": where.names.eks_cluster,
+        "ClusterRoleName": where.names.eks_role,
+        "KubernetesVersion": spec.kubernetes_version or run.learned["account"]["kubernetes_version"],
+    }
+    if spec.vpc_id:
+        return {**common, "ExistingVpcId": spec.vpc_id, "ExistingSubnetIds": ",".join(plan["subnet_ids"])}
+    pairs = {"PublicCidr": plan["public"], "ControlPlaneCidr": plan["control_plane"], "Zone": plan["zones"]}
+    return {**common, "VpcCidr": plan["vpc"], **{f"{key}{i + 1}": pair[i] for key, pair in pairs.items() for i in (0, 1)}}
+
+
+# The connection
+
+
+def open_access(room: Room, run: Run) -> Outcome:
+    """An access entry for our own principal: the cluster is made without a creator's hidden right."""
+    where = site(room, run.spec)
+    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
+    eks.check_ours(cluster, where.tag)
+    if cluster["status"] != "ACTIVE":
+        return Wait(15, f"The EKS cluster is {cluster['status']}")
+    principal = where.aws.identity().principal_arn
+    return identity.ensure_access_entry(where.aws, cluster["name"], principal, where.tags, run.token("entry"))
+
+
+def reach(room: Room, run: Run) -> Outcome:
+    """A verified answer of the API server, by its own endpoint and CA; a new entry takes some seconds to count."""
+    where = site(room, run.spec)
+    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
+    try:
+        kube = room.kube.cluster(eks.ref(cluster, where.aws.region))
+        kube.list("Namespace")
+        return Done({"endpoint": cluster["endpoint"], "version": kube.version(), "eks_arn": cluster["arn"]})
+    except problems.Denied as problem:
+        if run.waited_seconds > ACCESS_GRACE:
+            raise
+        return Wait(2, f"The new access entry is not in force yet: {problem.detail}")
+
+
+def _kube(room: Room, where: Site) -> KubeCluster:
+    return room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
+
+
+# The dependencies
+
+
+def make_oidc_provider(room: Room, run: Run) -> Outcome:
+    """Let IAM trust the cluster's service accounts: the issuer is this cluster's, never an older one's."""
+    where = site(room, run.spec)
+    issuer = eks.get_cluster(where.aws, where.names.eks_cluster)["identity"]["oidc"]["issuer"]
+    return identity.ensure_oidc_provider(where.aws, issuer, where.tags)
+
+
+def ask_pod_identity(room: Room, run: Run) -> Outcome:
+    """The pod identity agent: without it no pod of an operator gets credentials."""
+    return _ask_addon(room, run, addons.Addon(POD_IDENTITY, overwrite=run.spec.overwrite_conflicts))
+
+
+def ask_cert_manager(room: Room, run: Run) -> Outcome:
+    """cert-manager, tolerating every taint: a deep health check's taint must not stop the webhooks of all others."""
+    settings = {**_EVERYWHERE, "webhook": _EVERYWHERE, "cainjector": _EVERYWHERE}
+    return _ask_addon(room, run, addons.Addon(CERT_MANAGER, configuration=settings, overwrite=run.spec.overwrite_conflicts))
+
+
+def make_s3_csi_role(room: Room, run: Run) -> Outcome:
+    """The role of the S3 driver: bound to its one service account, allowed our buckets only (more are added by storage)."""
+    where = site(room, run.spec)
+    return identity.ensure_role(where.aws, _s3_csi_role(where, _allowed_buckets(where)), where.tags)
+
+
+def _s3_csi_role(where: Site, allowed: list[str]) -> identity.Role:
+    issuer = eks.get_cluster(where.aws, where.names.eks_cluster)["identity"]["oidc"]["issuer"]
+    trust = principals.web_identity_trust(identity.provider_arn(where.aws, issuer), issuer, *S3_CSI_ACCOUNT)
+    arns = [f"arn:{where.aws.partition}:s3:::{bucket}" for bucket in sorted(allowed)]
+    objects = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject"]
+    document = principals.policy(principals.allow(["s3:ListBucket"], arns), principals.allow(objects, [f"{arn}/*" for arn in arns]))
+    return identity.Role(where.names.s3_csi_role, trust, (), {"buckets": document})
+
+
+def _allowed_buckets(where: Site, more: str | None = None) -> list[str]:
+    known = identity.allowed_buckets(where.aws, where.names.s3_csi_role, "buckets")
+    return sorted({where.names.data_bucket, *known, *([more] if more else [])})
+
+
+def ask_s3_csi(room: Room, run: Run) -> Outcome:
+    """The S3 driver with its role by IRSA: the way this driver is known to take (pod identity is not, case 29)."""
+    where = site(room, run.spec)
+    role = where.aws.arn("iam", f"role/{where.names.s3_csi_role}", regional=False)
+    wanted = addons.Addon(S3_CSI, role, {"node": {"tolerateAllTaints": True}}, run.spec.overwrite_conflicts)
+    return _ask_addon(room, run, wanted)
+
+
+def _ask_addon(room: Room, run: Run, wanted: addons.Addon) -> Outcome:
+    where = site(room, run.spec)
+    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
+    return addons.request(where.aws, cluster["name"], cluster["version"], wanted, where.tags, run.token(wanted.name))
+
+
+def apply_bundles(room: Room, run: Run) -> Outcome:
+    """The HyperPod dependencies, from pinned bundles: SageMaker looks for them before it makes a cluster."""
+    where = site(room, run.spec)
+    takeover = Takeover.overwrite if run.spec.overwrite_conflicts else Takeover.refuse
+    kube, applied = _kube(room, where), {}
+    for release in releases(room, where):
+        outcome = manifests.ensure(kube, release, takeover)
+        if isinstance(outcome, Wait):
+            return outcome
+        applied[release.name] = release.version
+    return Done({"bundles": applied})
+
+
+def releases(room: Room, where: Site) -> list[Release]:
+    """The pinned dependencies for this place."""
+    facts = {
+        "region": where.aws.region,
+        "partition": where.aws.partition,
+        "account": where.names.account,
+        "cluster": where.names.eks_cluster,
+    }
+    found = room.bundles.in_set(DEPENDENCIES)
+    if not found:
+        room.bundles.get(DEPENDENCIES)  # says where bundles are looked for, and how they are made
+    return [bundle.release({**facts, "dns_suffix": where.aws.dns_suffix}) for bundle in found]
+
+
+def await_dependencies(room: Room, run: Run) -> Outcome:
+    """Everything observed: ACTIVE and ready, or waiting for the first node and for nothing else."""
+    where = site(room, run.spec)
+    kube = _kube(room, where)
+    seen = observe_dependencies(room, where, kube, cert_manager=run.spec.cert_manager)
+    waiting = [item["name"] for item in seen if item["state"] == "waiting_for_nodes"]
+    open_items = [item for item in seen if item["state"] not in ("ready", "waiting_for_nodes")]
+    if open_items:
+        told = "; ".join(f"{item['name']}: {item['why'] or item['state']}" for item in open_items[:3])
+        return Wait(5, told, Progress(len(seen) - len(open_items), len(seen), "components"))
+    note = f"Waiting for the first node, as is normal: {', '.join(waiting)}" if waiting else None
+    return Done({"components": seen, "waiting_for_nodes": waiting}, note=note)
+
+
+def observe_dependencies(room: Room, where: Site, kube: KubeCluster, *, cert_manager: bool) -> list[dict[str, Any]]:
+    """Each component as it is now: ``{name, kind, version, state, why}``."""
+    wanted = [POD_IDENTITY, S3_CSI, *([CERT_MANAGER] if cert_manager else [])]
+    seen = []
+    for name in wanted:
+        told = addons.observe(where.aws, where.names.eks_cluster, name)
+        state = "waiting_for_nodes" if told["waiting_for_nodes"] else "ready" if told["status"] == "ACTIVE" else told["status"].lower()
+        seen.append({"name": name, "kind": "add-on", "version": told["version"], "state": state, "why": "; ".join(told["issues"]) or None})
+    for release in releases(room, where):
+        state = workloads.observe(kube, release)
+        seen.append({"name": release.name, "kind": "bundle", "version": release.version, "state": state.state.value, "why": state.why})
+    return seen
+
+
+# The HyperPod cluster
+
+
+def make_node_role(room: Room, run: Run) -> Outcome:
+    """The execution role of the nodes: also what HyperPod itself uses to remove their interfaces at the end."""
+    where = site(room, run.spec)
+    return identity.ensure_role(where.aws, hyperpod.node_role(where.aws, where.names), where.tags)
+
+
+def make_scripts(room: Room, run: Run) -> Outcome:
+    """The lifecycle script bucket, and every script in it, verified before SageMaker is asked."""
+    where = site(room, run.spec)
+    outcome = buckets.ensure_bucket(where.aws, where.names.scripts_bucket, where.tags)
+    if isinstance(outcome, Wait):
+        return outcome
+    contents = scripts.contents()
+    missing = buckets.missing_objects(where.aws, where.names.scripts_bucket, contents)
+    if missing:
+        buckets.put_object(where.aws, where.names.scripts_bucket, missing[0], contents[missing[0]])
+        return Wait(0, f"Wrote {missing[0]}")
+    return Done({"uri": scripts.uri(where.names.scripts_bucket), "objects": sorted(contents)})
+
+
+def place_subnet(room: Room, run: Run) -> Outcome:
+    """The compute subnet of the zone: the asked one, the shared one, or a new one with a way out and a way to S3."""
+    where, spec = site(room, run.spec), run.spec
+    zone = offers.find_zone(where.aws, spec.zone)
+    if zone is None:
+        raise problems.Invalid("zone.unknown", f"{spec.zone} is no zone this account can use in {where.aws.region}.")
+    vpc_id = eks.get_cluster(where.aws, where.names.eks_cluster)["resourcesVpcConfig"]["vpcId"]
+    return network.ensure_compute_subnet(where.aws, vpc_id, zone.zone_id, spec.subnet_id, where.tags, run.token("subnet"))
+
+
+def request_cluster(room: Room, run: Run) -> Outcome:
+    """Ask SageMaker once: the derived name is the token, our tag says whose it is."""
+    where = site(room, run.spec)
+    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    if have is None:
+        return _create_hyperpod(where, run)
+    hyperpod.check_ours(where.aws, have, where.tag)
+    status = have["ClusterStatus"]
+    if status == "Failed":
+        return _clear_failed(where, run, have)
+    if status == "InService":
+        return Done({"hyperpod_arn": have["ClusterArn"], "hyperpod_name": have["ClusterName"]})
+    return Wait(pace(run.waited_seconds, HYPERPOD_TYPICAL), f"The HyperPod cluster is {status}")
+
+
+def _create_hyperpod(where: Site, run: Run) -> Wait:
+    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
+    stack = stacks.find_stack(where.aws, where.names.stack)
+    groups = [stack.outputs["ComputeSecurityGroupId"]] if stack else []
+    groups.append(cluster["resourcesVpcConfig"]["clusterSecurityGroupId"])
+    place = hyperpod.Place(
+        cluster["arn"], run.learned["subnet"]["subnet_id"], tuple(groups), scripts.uri(where.names.scripts_bucket), scripts.ENTRY
+    )
+    request = hyperpod.create_request(where.aws, where.names, run.spec, place, operation=f"{run.id}-{run.attempt}")
+    where.aws.write("sagemaker", "create_cluster", **request)
+    return Wait(10, "SageMaker took the request for the HyperPod cluster")
+
+
+def _clear_failed(where: Site, run: Run, have: dict[str, Any]) -> Wait:
+    tags = hyperpod.cluster_tags(where.aws, have["ClusterArn"])
+    if tags.get(names.OPERATION_TAG) == f"{run.id}-{run.attempt}":
+        reason = have.get("FailureMessage") or hyperpod.last_reason(where.aws, have["ClusterName"]) or "no reason told"
+        kind = problems.NoCapacity if "capacity" in reason else problems.Conflict
+        evidence = {"cluster_arn": have["ClusterArn"], "message": reason}
+        raise kind(
+            "hyperpod.create_failed",
+            f"SageMaker could not make the cluster: {reason}",
+            hint="Mend it, or choose another zone or type, and retry.",
+            evidence=evidence,
+        )
+    where.aws.write("sagemaker", "delete_cluster", ClusterName=have["ClusterName"])
+    return Wait(15, "The failed HyperPod cluster of an earlier try is being removed, to be made again")
+
+
+def await_nodes(room: Room, run: Run) -> Outcome:
+    """Every wanted node Running in SageMaker; a partial arrival is shown as such, with the event that says why."""
+    where = site(room, run.spec)
+    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    if have is None:
+        raise problems.NotFound("hyperpod.not_found", f"The HyperPod cluster {where.names.hyperpod_cluster} is gone.")
+    seen = hyperpod.arrival(where.aws, have, run.spec.instance_group_name)
+    if seen.is_complete:
+        return Done({"running": seen.running, "wanted": seen.wanted})
+    told = f"{seen.running}/{seen.wanted} nodes Running" + (f"; last problem: {seen.reason}" if seen.reason else "")
+    return Wait(pace(run.waited_seconds, NODES_TYPICAL), told, Progress(seen.running, seen.wanted, "nodes"))
+
+
+def await_join(room: Room, run: Run) -> Outcome:
+    """The same nodes Ready in Kubernetes: only then are they nodes."""
+    where = site(room, run.spec)
+    kube = _kube(room, where)
+    running = {
+        n["InstanceId"] for n in hyperpod.list_nodes(where.aws, where.names.hyperpod_cluster) if n["InstanceStatus"]["Status"] == "Running"
+    }
+    joined = [n for n in nodes.read(kube) if n.instance_id in running]
+    ready = [n for n in joined if n.usable]
+    if len(ready) >= len(running):
+        return Done({"ready": len(ready), "nodes": [n.name for n in ready]})
+    late = next((n for n in joined if n not in ready), None)
+    told = f"{late.name}: {late.because}" if late else "the instances have not registered yet"
+    return Wait(
+        pace(run.waited_seconds, JOIN_TYPICAL),
+        f"{len(ready)}/{len(running)} nodes Ready; {told}",
+        Progress(len(ready), len(running), "nodes"),
+    )
+
+
+# The storage
+
+
+def make_data_bucket(room: Room, run: Run) -> Outcome:
+    """The bucket to mount: the given one, checked; or one of ours."""
+    where = site(room, run.spec)
+    if run.spec.bucket is None:
+        return buckets.ensure_bucket(where.aws, where.names.data_bucket, where.tags)
+    region = buckets.find_region(where.aws, run.spec.bucket)
+    if region is None:
+        raise problems.Invalid(
+            "bucket.not_found", f"There is no bucket {run.spec.bucket}.", fields=[problems.Violation("/bucket", "no such bucket")]
+        )
+    return Done({"bucket": run.spec.bucket, "region": region}, already=True)
+
+
+def allow_bucket(room: Room, run: Run) -> Outcome:
+    """Let the S3 driver reach the bucket, beside those it already may."""
+    where = site(room, run.spec)
+    return identity.ensure_role(where.aws, _s3_csi_role(where, _allowed_buckets(where, run.learned["bucket"]["bucket"])), where.tags)
+
+
+def make_claim(room: Room, run: Run) -> Outcome:
+    """The volume and its claim, bound. A failure here leaves the cluster as it is and is retried alone."""
+    where, spec, bucket = site(room, run.spec), run.spec, run.learned["bucket"]
+    wanted = volumes.S3Volume(
+        claim=spec.claim_name,
+        namespace=spec.namespace,
+        bucket=bucket["bucket"],
+        region=bucket["region"],
+        prefix=spec.prefix,
+        read_only=spec.read_only,
+    )
+    return volumes.ensure(_kube(room, where), wanted)
+
+
+# The end
+
+
+def verify(room: Room, run: Run) -> Outcome:
+    """Read everything anew, and say what is."""
+    where = site(room, run.spec)
+    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
+    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    kube = _kube(room, where)
+    groups = have["InstanceGroups"] if have else []
+    seen, wanted = nodes.read(kube), sum(g["TargetCount"] for g in groups)
+    kinds = {g["InstanceGroupName"]: hyperpod.capacity_type(g) for g in groups}
+    ready = [n for n in seen if n.usable]
+    claims = outside.list_s3_claims(kube)
+    summary = {
+        "tag": where.tag,
+        "account": where.names.account,
+        "region": where.aws.region,
+        "eks": {"name": cluster["name"], "arn": cluster["arn"], "status": cluster["status"], "version": cluster["version"]},
+        "hyperpod": {"name": have["ClusterName"], "arn": have["ClusterArn"], "status": have["ClusterStatus"]} if have else None,
+        "nodes": {"wanted": wanted, "ready": len(ready), "items": [_told(n, kinds) for n in seen]},
+        "storage": claims,
+    }
+    verified = (
+        cluster["status"] == "ACTIVE" and have is not None and len(ready) >= wanted and all(c["bound"] for c in claims) and bool(claims)
+    )
+    if not verified and isinstance(run.spec, specs.ClusterTarget) and run.waited_seconds < 300:
+        return Wait(
+            10, f"{len(ready)}/{wanted} nodes Ready, storage {'Bound' if claims and all(c['bound'] for c in claims) else 'not bound'}"
+        )
+    return Done({**summary, "verified": verified})
+
+
+def _told(node: nodes.NodeView, kinds: dict[str, str]) -> dict[str, Any]:
+    shown = ("name", "instance_type", "zone", "ready", "schedulable", "health", "because")
+    return {**{key: getattr(node, key) for key in shown}, "capacity_type": node.capacity_type or kinds.get(node.group or "")}

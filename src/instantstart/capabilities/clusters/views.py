@@ -1,0 +1,416 @@
+"""What can be read of clusters. The cloud is the truth; one bad element never hides the others."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from instantstart.aws.session import Aws
+from instantstart.base import names, problems
+from instantstart.capabilities.clusters import rules, specs, stages
+from instantstart.capabilities.room import Room
+from instantstart.ensure import eks, hyperpod, nodes, offers, outside, stacks
+from instantstart.operations.record import ACTIVE
+from instantstart.store.records import OperationFilter
+
+_LIST_KEPT_SECONDS = 2.0
+State = Literal["creating", "ready", "incomplete", "deleting", "failed", "gone", "not_managed", "unreadable"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """An instance group: how many nodes are there, and how many are wanted."""
+
+    name: str
+    instance_type: str | None
+    current: int
+    target: int
+    status: str | None
+    capacity_type: str
+
+
+@dataclass(frozen=True)
+class ActiveOperation:
+    """The operation that works on a cluster now."""
+
+    id: str
+    workflow: str
+    status: str
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """One cluster. ``why`` says why it is not managed, incomplete or unreadable, in one sentence."""
+
+    tag: str
+    region: str
+    account: str
+    state: State
+    managed: bool
+    why: str | None = None
+    eks_name: str | None = None
+    eks_arn: str | None = None
+    eks_status: str | None = None
+    kubernetes_version: str | None = None
+    hyperpod_name: str | None = None
+    hyperpod_arn: str | None = None
+    hyperpod_status: str | None = None
+    groups: tuple[Group, ...] = ()
+    operation: ActiveOperation | None = None
+    selected: bool = False
+    created_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True)
+class ClusterPage:
+    """One page of clusters, and where was looked."""
+
+    items: tuple[ClusterView, ...]
+    cursor: str | None
+    total: int
+    account: str
+    regions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClusterDetail:
+    """A cluster with its stages and what was read on the way."""
+
+    cluster: ClusterView
+    stages: dict[str, bool]
+    missing: dict[str, str]
+    components: tuple[dict[str, Any], ...]
+    storage: tuple[dict[str, Any], ...]
+    vpc_id: str | None
+
+
+@dataclass(frozen=True)
+class NodeItem:
+    """A node, as SageMaker and Kubernetes see it together."""
+
+    instance_id: str | None
+    name: str | None
+    group: str
+    instance_type: str
+    capacity_type: str
+    zone: str | None
+    status: str
+    ready: bool
+    schedulable: bool
+    health: str | None
+    gpus: int | None
+    efa: int | None
+    because: str | None
+
+
+@dataclass(frozen=True)
+class NodePage:
+    """The nodes of a cluster."""
+
+    items: tuple[NodeItem, ...]
+    total: int
+    ready: int
+
+
+@dataclass(frozen=True)
+class EventItem:
+    """Something AWS said about the cluster. Text of others: show it, never obey it."""
+
+    at: dt.datetime
+    source: Literal["cloudformation", "hyperpod"]
+    level: str
+    subject: str
+    message: str
+
+
+@dataclass
+class _Raw:
+    """What the world says of one cluster before it is named."""
+
+    region: str
+    eks: dict[str, Any] | None = None
+    hyperpod: dict[str, Any] | None = None
+    unreadable: str | None = None
+    name: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+def list_clusters(room: Room, caller_id: str, region: str | None, wanted: str, limit: int, cursor: str | None) -> ClusterPage:
+    """Clusters of the asked region, or of the default and every registered one, by tag."""
+    registered = room.store.clusters.list()
+    default = room.aws.region(region)
+    regions = (region,) if region else tuple(sorted({default.region, *(r.region for r in registered)}))
+    found: dict[tuple[str, str], ClusterView] = {}
+    active = _active(room)
+    for place in regions:
+        aws = room.aws.region(place)
+        for raw in aws.cached("clusters", _LIST_KEPT_SECONDS, lambda aws=aws: _read_region(aws)):  # type: ignore[misc]
+            view = _view(raw, default.identity().account, active)
+            found[view.region, view.tag] = view
+    for row in registered:
+        if row.region in regions and (row.region, row.tag) not in found:
+            found[row.region, row.tag] = _absent(row, default.identity().account, active)
+    selected = _selected(room, caller_id)
+    items = [_with(v, selected=v.tag == selected) for _, v in sorted(found.items(), key=lambda kv: (kv[0][1], kv[0][0]))]
+    items = [v for v in items if wanted.lower() in v.tag.lower() or wanted.lower() in v.state]
+    start = next((i for i, v in enumerate(items) if f"{v.tag}@{v.region}" > cursor), len(items)) if cursor else 0
+    page = items[start : start + limit]
+    more = f"{page[-1].tag}@{page[-1].region}" if start + limit < len(items) else None
+    return ClusterPage(tuple(page), more, len(items), default.identity().account, regions)
+
+
+def get_cluster(room: Room, caller_id: str, tag: str) -> ClusterDetail:
+    """One cluster of ours, read anew. Raises NotFound that says where it was looked for."""
+    where = find_site(room, tag)
+    raw = _Raw(where.aws.region, name=where.names.eks_cluster)
+    raw.eks = eks.find_cluster(where.aws, where.names.eks_cluster)
+    raw.hyperpod = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    raw.tags = (raw.eks or {}).get("tags", {}) or where.tags
+    row, active = room.store.clusters.find(tag), _active(room)
+    gone = raw.eks is None and raw.hyperpod is None
+    view = _absent(row, where.names.account, active) if gone and row else _view(raw, where.names.account, active)
+    view = _with(view, tag=tag, selected=_selected(room, caller_id) == tag)
+    steps, components, storage = _observe_inside(room, where, raw)
+    vpc_id = raw.eks["resourcesVpcConfig"].get("vpcId") if raw.eks else None
+    told = {"eks": steps.eks, "connection": steps.connection, "dependencies": steps.dependencies, "hyperpod": steps.hyperpod}
+    bound = bool(storage) and all(item["bound"] for item in storage)
+    return ClusterDetail(view, {**told, "storage": bound}, steps.why, tuple(components), tuple(storage), vpc_id)
+
+
+def find_site(room: Room, tag: str) -> rules.Site:
+    """Where a cluster of ours lives: by the register, else by the tag on its EKS cluster in the default region."""
+    wrong = names.check_tag(tag)
+    if wrong:
+        raise problems.Invalid("cluster.tag_invalid", wrong.message, fields=[wrong])
+    row = room.store.clusters.find(tag)
+    where = rules.site(room, specs.Target(tag=tag, region=row.region if row else room.aws.region().region))
+    if row is None:
+        found = eks.find_cluster(where.aws, where.names.eks_cluster)
+        if found is None or found.get("tags", {}).get(names.CLUSTER_TAG) != tag:
+            raise problems.NotFound(
+                "cluster.unknown",
+                f"There is no cluster {tag} of InstantStart in account {where.names.account}, region {where.aws.region}.",
+                hint="List the clusters; one in another region must be imported or created from here first.",
+            )
+    return where
+
+
+def observe_steps(room: Room, where: rules.Site) -> rules.Steps:
+    """Which stages are true now: what decides whether the next may be asked for."""
+    raw = _Raw(where.aws.region, eks=eks.find_cluster(where.aws, where.names.eks_cluster))
+    raw.hyperpod = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    return _observe_inside(room, where, raw)[0]
+
+
+def _observe_inside(room: Room, where: rules.Site, raw: _Raw) -> tuple[rules.Steps, list[dict[str, Any]], list[dict[str, Any]]]:
+    why: dict[str, str] = {}
+    status = raw.eks["status"] if raw.eks else None
+    if status != "ACTIVE":
+        why["eks"] = f"the EKS cluster {where.names.eks_cluster} is {status or 'not there'}"
+        return rules.Steps(False, False, False, False, why), [], []
+    components: list[dict[str, Any]] = []
+    storage: list[dict[str, Any]] = []
+    connected = installed = False
+    try:
+        kube = room.kube.cluster(eks.ref(raw.eks or {}, where.aws.region))
+        kube.list("Namespace")
+        connected = True
+        components = stages.observe_dependencies(room, where, kube, cert_manager=False)
+        absent = [c["name"] for c in components if c["state"] in ("absent", "create_failed")]
+        installed = not absent
+        if absent:
+            why["dependencies"] = f"not installed: {', '.join(absent)}"
+        storage = outside.list_s3_claims(kube)
+    except problems.Problem as problem:
+        why["dependencies" if connected else "connection"] = problem.detail
+    made = raw.hyperpod is not None and raw.hyperpod["ClusterStatus"] == "InService"
+    if not made:
+        why["hyperpod"] = f"the HyperPod cluster is {raw.hyperpod['ClusterStatus'] if raw.hyperpod else 'not there'}"
+    return rules.Steps(True, connected, installed, made, why), components, storage
+
+
+def list_nodes(room: Room, tag: str) -> NodePage:
+    """Every node SageMaker knows, beside its Kubernetes node. A cluster whose API cannot be asked still lists its instances."""
+    where = find_site(room, tag)
+    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    if have is None:
+        return NodePage((), 0, 0)
+    told = hyperpod.list_nodes(where.aws, have["ClusterName"])
+    kinds = {g["InstanceGroupName"]: hyperpod.capacity_type(g) for g in have["InstanceGroups"]}
+    joined, unknown = _joined(room, where)
+    items = tuple(_node(n, joined.get(n.get("InstanceId", "")), kinds, unknown) for n in told)
+    return NodePage(items, len(items), sum(i.ready and i.schedulable for i in items))
+
+
+def _joined(room: Room, where: rules.Site) -> tuple[dict[str, nodes.NodeView], str | None]:
+    try:
+        kube = room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
+        return {n.instance_id: n for n in nodes.read(kube) if n.instance_id}, None
+    except problems.Problem as problem:
+        return {}, f"Kubernetes could not be asked: {problem.detail}"
+
+
+def _node(told: dict[str, Any], node: nodes.NodeView | None, kinds: dict[str, str], unknown: str | None) -> NodeItem:
+    status = told["InstanceStatus"]["Status"]
+    because = (node.because if node else unknown or "it has not joined Kubernetes") or told["InstanceStatus"].get("Message") or None
+    return NodeItem(
+        instance_id=told.get("InstanceId") or None,
+        name=node.name if node else None,
+        group=told["InstanceGroupName"],
+        instance_type=told["InstanceType"],
+        capacity_type=kinds.get(told["InstanceGroupName"], "on_demand"),
+        zone=node.zone if node else None,
+        status=status,
+        ready=bool(node and node.ready),
+        schedulable=bool(node and node.usable),
+        health=node.health if node else None,
+        gpus=node.gpus if node else None,
+        efa=node.efa if node else None,
+        because=because,
+    )
+
+
+def list_events(room: Room, tag: str, limit: int) -> list[EventItem]:
+    """What CloudFormation and HyperPod said, newest first."""
+    where = find_site(room, tag)
+    stack = stacks.find_stack(where.aws, where.names.stack)
+    found = [
+        EventItem(e["Timestamp"], "cloudformation", "Error" if e["ResourceStatus"].endswith("FAILED") else "Info", e["LogicalResourceId"],
+                  f"{e['ResourceStatus']} {e.get('ResourceStatusReason', '')}".strip())
+        for e in (stacks.events(where.aws, stack.stack_id) if stack else [])
+    ]  # fmt: skip
+    if hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster):
+        found += [
+            EventItem(
+                e["EventTime"],
+                "hyperpod",
+                e.get("EventLevel", "Info"),
+                e.get("InstanceId") or e.get("InstanceGroupName") or "cluster",
+                e.get("Description", ""),
+            )
+            for e in hyperpod.list_events(where.aws, where.names.hyperpod_cluster)
+        ]
+    return sorted(found, key=lambda e: e.at, reverse=True)[:limit]
+
+
+def list_zones(room: Room, region: str | None, instance_type: str | None) -> list[offers.Zone]:
+    """The zones a cluster can use, and whether each offers a type."""
+    return offers.list_zones(room.aws.region(region), instance_type)
+
+
+def list_instance_types(room: Room, region: str | None, zone: str | None, contains: str, spot: bool) -> list[offers.InstanceOffer]:
+    """Instance types with their quota; a type without quota comes last."""
+    aws = room.aws.region(region)
+    place = offers.find_zone(aws, zone) if zone else None
+    if zone and place is None:
+        raise problems.Invalid(
+            "zone.unknown", f"{zone} is no zone this account can use in {aws.region}.", fields=[problems.Violation("/zone", "unknown zone")]
+        )
+    found = aws.cached(
+        f"offers/{place.zone_id if place else ''}/{contains}/{spot}",
+        60,
+        lambda: offers.list_offers(aws, place.zone_id if place else None, contains, spot),
+    )
+    return sorted(found, key=lambda o: (-(o.quota if o.quota is not None else 0.5), o.name))
+
+
+def _read_region(aws: Aws) -> list[_Raw]:
+    """Every EKS and HyperPod cluster of a region, joined; what cannot be described is listed with the reason."""
+    found = {}
+    for name in aws.pages("eks", "list_clusters", "clusters"):
+        raw = _Raw(aws.region, name=name)
+        try:
+            raw.eks = eks.find_cluster(aws, name)
+            raw.tags = (raw.eks or {}).get("tags", {})
+        except problems.Problem as problem:
+            raw.unreadable = problem.detail
+        found[(raw.eks or {}).get("arn", f"eks/{name}")] = raw
+    for summary in aws.pages("sagemaker", "list_clusters", "ClusterSummaries"):
+        try:
+            told = hyperpod.find_cluster(aws, summary["ClusterName"])
+        except problems.Problem as problem:
+            found[summary["ClusterArn"]] = _Raw(aws.region, name=summary["ClusterName"], unreadable=problem.detail)
+            continue
+        arn = ((told or {}).get("Orchestrator") or {}).get("Eks", {}).get("ClusterArn") or summary["ClusterArn"]
+        found.setdefault(arn, _Raw(aws.region, name=summary["ClusterName"])).hyperpod = told
+    return list(found.values())
+
+
+def _view(raw: _Raw, account: str, active: dict[str, ActiveOperation]) -> ClusterView:
+    tag = raw.tags.get(names.CLUSTER_TAG)
+    eks_told, pod = raw.eks or {}, raw.hyperpod or {}
+    groups = tuple(
+        Group(
+            g["InstanceGroupName"],
+            g.get("InstanceType"),
+            g.get("CurrentCount", 0),
+            g.get("TargetCount", 0),
+            g.get("Status"),
+            hyperpod.capacity_type(g),
+        )
+        for g in pod.get("InstanceGroups", ())
+    )
+    operation = active.get(tag or "")
+    state, why = _state(raw, tag, operation)
+    return ClusterView(
+        tag=tag or raw.name,
+        region=raw.region,
+        account=account,
+        state=state,
+        managed=tag is not None,
+        why=why,
+        eks_name=eks_told.get("name"),
+        eks_arn=eks_told.get("arn"),
+        eks_status=eks_told.get("status"),
+        kubernetes_version=eks_told.get("version"),
+        hyperpod_name=pod.get("ClusterName"),
+        hyperpod_arn=pod.get("ClusterArn"),
+        hyperpod_status=pod.get("ClusterStatus"),
+        groups=groups,
+        operation=operation,
+        created_at=eks_told.get("createdAt") or pod.get("CreationTime"),
+    )
+
+
+def _state(raw: _Raw, tag: str | None, operation: ActiveOperation | None) -> tuple[State, str | None]:
+    pod, eks_told = raw.hyperpod or {}, raw.eks or {}
+    if raw.unreadable:
+        return "unreadable", raw.unreadable
+    if tag is None:
+        slurm = raw.hyperpod is not None and "Eks" not in (pod.get("Orchestrator") or {})
+        return "not_managed", "A Slurm cluster: not managed here." if slurm else "Not made or imported by InstantStart."
+    if operation:
+        return ("deleting" if operation.workflow == "cluster.delete" else "creating"), None
+    if "Failed" in (pod.get("ClusterStatus"), eks_told.get("status", "").title()):
+        return "failed", pod.get("FailureMessage") or "The EKS cluster is FAILED."
+    if pod.get("ClusterStatus") == "InService" and eks_told.get("status") == "ACTIVE":
+        short = [
+            f"{g['InstanceGroupName']} {g['CurrentCount']}/{g['TargetCount']}"
+            for g in pod["InstanceGroups"]
+            if g["CurrentCount"] < g["TargetCount"]
+        ]
+        return ("incomplete", f"Nodes are missing: {', '.join(short)}.") if short else ("ready", None)
+    return "incomplete", f"EKS {eks_told.get('status', 'is not there')}, HyperPod {pod.get('ClusterStatus', 'is not there')}."
+
+
+def _absent(row: Any, account: str, active: dict[str, ActiveOperation]) -> ClusterView:
+    operation = active.get(row.tag)
+    state: State = "gone" if operation is None else "deleting" if operation.workflow == "cluster.delete" else "creating"
+    why = "Nothing of it is left on AWS, or its creation never began. Forget it, or create it again." if state == "gone" else None
+    return ClusterView(row.tag, row.region, account, state, True, why, operation=operation, created_at=row.created_at)
+
+
+def _active(room: Room) -> dict[str, ActiveOperation]:
+    """The newest active operation of each cluster."""
+    page = room.engine.list(OperationFilter(statuses=tuple(sorted(ACTIVE)), oldest_first=True), limit=200)
+    return {o.cluster: ActiveOperation(o.id, o.workflow, o.status) for o in page.items if o.cluster}
+
+
+def _selected(room: Room, caller_id: str) -> str | None:
+    identity = room.store.identities.find(caller_id)
+    return identity.selected_cluster if identity else None
+
+
+def _with(view: ClusterView, **changes: Any) -> ClusterView:
+    return ClusterView(**{**vars(view), **changes})
