@@ -36,7 +36,9 @@ def get_att(argument: Any) -> tuple[str, Any]:
     """The logical id and the attribute of a Fn::GetAtt, from either of its forms."""
     parts = argument.split(".", 1) if isinstance(argument, str) else argument
     if not isinstance(parts, list) or len(parts) != 2 or not isinstance(parts[0], str):
-        raise invalid("Template error: every Fn::GetAtt object requires two non-empty parameters, the resource name and the resource attribute")
+        raise invalid(
+            "Template error: every Fn::GetAtt object requires two non-empty parameters, the resource name and the resource attribute"
+        )
     return parts[0], parts[1]
 
 

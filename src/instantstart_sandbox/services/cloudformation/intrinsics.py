@@ -42,7 +42,9 @@ class Scope:
         """The value of a named condition; ValidationError when it is not defined or refers to itself."""
         conditions = self.template.get("Conditions") or {}
         if condition not in conditions:
-            raise invalid(f"Template format error: Unresolved dependencies [{condition}]. Cannot reference resources in the Conditions block of the template")
+            raise invalid(
+                f"Template format error: Unresolved dependencies [{condition}]. Cannot reference resources in the Conditions block of the template"
+            )
         if condition not in self._truths:
             self._truths[condition] = None
             self._truths[condition] = _boolean(self.resolve(conditions[condition]))
@@ -131,7 +133,9 @@ class Scope:
 
     def _find_in_map(self, argument: Any) -> Any:
         if not isinstance(argument, list) or len(argument) not in (3, 4) or not all(isinstance(a, (str, int)) for a in argument[:3]):
-            raise invalid("Template error: every Fn::FindInMap object requires three parameters, the map name, map key and the attribute for return value")
+            raise invalid(
+                "Template error: every Fn::FindInMap object requires three parameters, the map name, map key and the attribute for return value"
+            )
         name, top, second = (str(a) for a in argument[:3])
         mappings = self.template.get("Mappings") or {}
         if name not in mappings:
@@ -187,7 +191,9 @@ def _split(argument: Any) -> list[str]:
 
 def _cidr(argument: Any) -> list[str]:
     if not isinstance(argument, list) or len(argument) not in (2, 3):
-        raise invalid("Template error: Fn::Cidr requires a list argument with two or three elements: an IP block, a count and the CIDR bits")
+        raise invalid(
+            "Template error: Fn::Cidr requires a list argument with two or three elements: an IP block, a count and the CIDR bits"
+        )
     try:
         block = ipaddress.ip_network(str(argument[0]), strict=False)
         count = int(argument[1])

@@ -67,7 +67,9 @@ def merge(template: Template, given: list[dict[str, Any]], previous: Mapping[str
         key = parameter["ParameterKey"]
         if parameter.get("UsePreviousValue"):
             if key not in previous:
-                raise invalid(f"Invalid input for parameter key {key}. Cannot specify usePreviousValue as true for a parameter key not in the previous template")
+                raise invalid(
+                    f"Invalid input for parameter key {key}. Cannot specify usePreviousValue as true for a parameter key not in the previous template"
+                )
             values[key] = previous[key]
         else:
             values[key] = parameter.get("ParameterValue") or ""

@@ -18,8 +18,11 @@ class Resource(TypedDict):
     attributes: dict[str, Any]
     needs: list[str]
     deletion_policy: str
+    replace_policy: str
     #: RequestToken of the running handler call
     token: str
+    #: ``start``: the handler's act has still to be (re)tried; ``wait``: it was done and is polled
+    step: str
     #: when the running step began, and when it is looked at next
     since: float
     due: float
@@ -27,7 +30,7 @@ class Resource(TypedDict):
     work: dict[str, Any]
     #: what the resource was before the running update; absent outside an update
     before: NotRequired[Resource]
-    #: how this update touched it: ``add``, ``modify`` or ``replace``
+    #: how the running operation treats it: ``add``, ``modify``, ``replace``, ``same``, or ``refused`` (nothing was done)
     touched: NotRequired[str]
 
 
@@ -79,12 +82,13 @@ class Stack(TypedDict):
     on_failure: str
     timeout_minutes: int | None
     protected: bool
+    #: delete, after a failed creation, even what the template says to retain
+    retain_except_on_create: bool
+    force_delete: bool
     #: the request token of the operation that runs or ran last
     token: str
-    #: create, update, undo, cleanup, remove, or empty when nothing runs
+    #: one of PHASES, or empty when nothing runs
     phase: str
-    #: status that the phase ends with
-    goal: str
     deadline: float | None
     failed: list[str]
     retain: list[str]
@@ -97,14 +101,17 @@ class Stack(TypedDict):
     #: template, parameters, resolved and tags as they were before the running update
     before: dict[str, Any]
     change_set: str
+    #: number of the timer that is in force; others are stale
+    tick: int
 
 
-RUNNING = ("create", "update", "undo", "cleanup", "remove")
+#: create and update apply the template; rollback undoes a creation and restore an update; cleanup deletes leftovers; delete the stack
+PHASES = ("create", "update", "rollback", "restore", "cleanup", "delete")
 
 
 def blank_resource(kind: str) -> Resource:
     """A resource of which nothing has been made yet."""
     return Resource(
         type=kind, physical="", status="", reason="", properties={}, ref="", attributes={}, needs=[], deletion_policy="Delete",
-        token="", since=0.0, due=0.0, updated=0.0, work={},
+        replace_policy="Delete", token="", step="", since=0.0, due=0.0, updated=0.0, work={},
     )  # fmt: skip

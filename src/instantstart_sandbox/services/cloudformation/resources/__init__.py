@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from instantstart_sandbox.services.cloudformation.resources import ec2_compute, ec2_network, ec2_security, eks, iam, operations, s3, sagemaker
+from instantstart_sandbox.services.cloudformation.resources import (
+    ec2_compute,
+    ec2_network,
+    ec2_security,
+    eks,
+    iam,
+    operations,
+    s3,
+    sagemaker,
+)
 from instantstart_sandbox.services.cloudformation.resources.handler import Handler
 
 HANDLERS: dict[str, Handler] = {

@@ -33,7 +33,8 @@ class Vpc(TaggedEc2):
 
     type = "AWS::EC2::VPC"
     shape = shape(
-        "CidrBlock! EnableDnsHostnames EnableDnsSupport InstanceTenancy Tags[]", unsupported="Ipv4IpamPoolId Ipv4NetmaskLength VpcEncryptionControl"
+        "CidrBlock! EnableDnsHostnames EnableDnsSupport InstanceTenancy Tags[]",
+        unsupported="Ipv4IpamPoolId Ipv4NetmaskLength VpcEncryptionControl",
     )
     seconds = 12.0
 
@@ -64,7 +65,9 @@ class Vpc(TaggedEc2):
         """As DescribeVpcs and the default group and ACL say."""
         vpc = request.call("ec2", "DescribeVpcs", VpcIds=[request.physical])["Vpcs"][0]
         mine = [{"Name": "vpc-id", "Values": [request.physical]}]
-        groups = request.call("ec2", "DescribeSecurityGroups", Filters=[*mine, {"Name": "group-name", "Values": ["default"]}])["SecurityGroups"]
+        groups = request.call("ec2", "DescribeSecurityGroups", Filters=[*mine, {"Name": "group-name", "Values": ["default"]}])[
+            "SecurityGroups"
+        ]
         acls = request.call("ec2", "DescribeNetworkAcls", Filters=[*mine, {"Name": "default", "Values": ["true"]}])["NetworkAcls"]
         return {
             "VpcId": request.physical,
@@ -144,10 +147,16 @@ class Subnet(TaggedEc2):
     def attributes(self, request: Request) -> dict[str, Any]:
         """As DescribeSubnets says."""
         subnet = request.call("ec2", "DescribeSubnets", SubnetIds=[request.physical])["Subnets"][0]
-        acls = request.call("ec2", "DescribeNetworkAcls", Filters=[{"Name": "association.subnet-id", "Values": [request.physical]}])["NetworkAcls"]
+        acls = request.call("ec2", "DescribeNetworkAcls", Filters=[{"Name": "association.subnet-id", "Values": [request.physical]}])[
+            "NetworkAcls"
+        ]
         associations = [a["NetworkAclAssociationId"] for acl in acls for a in acl["Associations"] if a["SubnetId"] == request.physical]
         names = ("SubnetId", "VpcId", "CidrBlock", "AvailabilityZone", "AvailabilityZoneId")
-        return {**{n: subnet[n] for n in names if n in subnet}, "NetworkAclAssociationId": associations[0] if associations else "", "Ipv6CidrBlocks": []}
+        return {
+            **{n: subnet[n] for n in names if n in subnet},
+            "NetworkAclAssociationId": associations[0] if associations else "",
+            "Ipv6CidrBlocks": [],
+        }
 
 
 class InternetGateway(TaggedEc2):
@@ -283,7 +292,9 @@ class RouteTable(TaggedEc2):
 
     def create(self, request: Request) -> None:
         """CreateRouteTable."""
-        made = request.call("ec2", "CreateRouteTable", VpcId=request.get("VpcId"), TagSpecifications=request.tag_specifications("route-table"))
+        made = request.call(
+            "ec2", "CreateRouteTable", VpcId=request.get("VpcId"), TagSpecifications=request.tag_specifications("route-table")
+        )
         request.physical = made["RouteTable"]["RouteTableId"]
 
     def delete(self, request: Request) -> None:
@@ -323,7 +334,9 @@ class Route(Handler):
 
     def update(self, request: Request, old: dict[str, Any]) -> None:
         """ReplaceRoute."""
-        request.call("ec2", "ReplaceRoute", RouteTableId=request.get("RouteTableId"), **self._destination(request), **request.only(*_ROUTE_TARGETS))
+        request.call(
+            "ec2", "ReplaceRoute", RouteTableId=request.get("RouteTableId"), **self._destination(request), **request.only(*_ROUTE_TARGETS)
+        )
 
     def delete(self, request: Request) -> None:
         """DeleteRoute."""
@@ -378,14 +391,16 @@ class VpcEndpoint(TaggedEc2):
         )
         request.physical = made["VpcEndpoint"]["VpcEndpointId"]
 
-    def _describe(self, request: Request) -> dict[str, Any] | None:
-        found = request.call("ec2", "DescribeVpcEndpoints", Filters=[{"Name": "vpc-endpoint-id", "Values": [request.physical]}])["VpcEndpoints"]
-        return dict(found[0]) if found else None
+    def _describe(self, request: Request) -> dict[str, Any]:
+        found = request.call("ec2", "DescribeVpcEndpoints", VpcEndpointIds=[request.physical])["VpcEndpoints"]
+        if not found:
+            raise Failure(f"The VPC endpoint {request.physical} does not exist", "NotFound")
+        return dict(found[0])
 
     def ready(self, request: Request) -> bool:
         """Whether it is ``available``."""
         endpoint = self._describe(request)
-        if endpoint is None or str(endpoint["State"]).lower() in ("failed", "rejected", "deleted"):
+        if str(endpoint["State"]).lower() in ("failed", "rejected", "deleted"):
             raise Failure(f"VpcEndpoint {request.physical} did not stabilize", "NotStabilized")
         return str(endpoint["State"]).lower() == "available"
 
@@ -400,7 +415,9 @@ class VpcEndpoint(TaggedEc2):
                 changes[f"Remove{words}"] = sorted(before - after)
         policy = request.get("PolicyDocument")
         if policy != old.get("PolicyDocument"):
-            changes |= {"ResetPolicy": True} if policy is None else {"PolicyDocument": policy if isinstance(policy, str) else json.dumps(policy)}
+            changes |= (
+                {"ResetPolicy": True} if policy is None else {"PolicyDocument": policy if isinstance(policy, str) else json.dumps(policy)}
+            )
         if request.get("PrivateDnsEnabled") != old.get("PrivateDnsEnabled"):
             changes["PrivateDnsEnabled"] = request.get("PrivateDnsEnabled", False)
         if changes:
@@ -415,12 +432,11 @@ class VpcEndpoint(TaggedEc2):
 
     def gone(self, request: Request) -> bool:
         """Whether no trace is left but the state ``deleted``."""
-        endpoint = self._describe(request)
-        return endpoint is None or str(endpoint["State"]).lower() == "deleted"
+        return str(self._describe(request)["State"]).lower() == "deleted"
 
     def attributes(self, request: Request) -> dict[str, Any]:
         """As DescribeVpcEndpoints says."""
-        endpoint = self._describe(request) or {}
+        endpoint = self._describe(request)
         return {
             "Id": request.physical,
             "CreationTimestamp": str(endpoint.get("CreationTimestamp", "")),

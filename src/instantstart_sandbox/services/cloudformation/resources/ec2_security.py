@@ -62,10 +62,18 @@ class SecurityGroup(TaggedEc2):
         for member, direction in (("SecurityGroupIngress", "Ingress"), ("SecurityGroupEgress", "Egress")):
             before, after = self._rules(old, member), self._rules(request.properties, member)
             gone, come = [r for r in before if r not in after], [r for r in after if r not in before]
-            if gone:
-                request.call("ec2", f"RevokeSecurityGroup{direction}", GroupId=request.physical, IpPermissions=[permission(r) for r in gone])
-            if come:
-                request.call("ec2", f"AuthorizeSecurityGroup{direction}", GroupId=request.physical, IpPermissions=[permission(r) for r in come])
+            for rule in gone:
+                self._change(request, f"RevokeSecurityGroup{direction}", rule, "NotFound")
+            for rule in come:
+                self._change(request, f"AuthorizeSecurityGroup{direction}", rule, "AlreadyExists" if old else "")
+
+    def _change(self, request: Request, operation: str, rule: dict[str, Any], already: str) -> None:
+        """One rule; ``already`` is the code that says it is as wished (an update that is tried again, or taken back)."""
+        try:
+            request.call("ec2", operation, GroupId=request.physical, IpPermissions=[permission(rule)])
+        except Failure as failure:
+            if failure.code != already:
+                raise
 
     def _rules(self, properties: dict[str, Any], member: str) -> list[dict[str, Any]]:
         rules = list(properties.get(member) or [])
@@ -119,7 +127,9 @@ class SecurityGroupEgress(_Rule):
 
     type = "AWS::EC2::SecurityGroupEgress"
     direction = "Egress"
-    shape = shape("CidrIp! CidrIpv6! Description DestinationPrefixListId! DestinationSecurityGroupId! FromPort! GroupId*! IpProtocol*! ToPort!")
+    shape = shape(
+        "CidrIp! CidrIpv6! Description DestinationPrefixListId! DestinationSecurityGroupId! FromPort! GroupId*! IpProtocol*! ToPort!"
+    )
 
 
 HANDLERS: tuple[type[Handler], ...] = (SecurityGroup, SecurityGroupIngress, SecurityGroupEgress)

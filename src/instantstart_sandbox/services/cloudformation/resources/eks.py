@@ -42,7 +42,8 @@ class Cluster(Handler):
         KubernetesNetworkConfig=shape("ElasticLoadBalancing IpFamily! ServiceIpv4Cidr!", ElasticLoadBalancing="Enabled"),
         Logging=shape("ClusterLogging", ClusterLogging=shape("EnabledTypes[]", EnabledTypes="Type")),
         ResourcesVpcConfig=shape(
-            "EndpointPrivateAccess EndpointPublicAccess PublicAccessCidrs[] SecurityGroupIds[] SubnetIds*[]", unsupported="ControlPlaneEgressMode"
+            "EndpointPrivateAccess EndpointPublicAccess PublicAccessCidrs[] SecurityGroupIds[] SubnetIds*[]",
+            unsupported="ControlPlaneEgressMode",
         ),
         UpgradePolicy="SupportType",
         ZonalShiftConfig="Enabled",
@@ -61,7 +62,9 @@ class Cluster(Handler):
         if "Logging" in request.properties:
             asked["logging"] = self._logging(request.properties)
         name = request.get("Name") or request.name(100)
-        made = request.call("eks", "CreateCluster", name=name, tags=service_tags(request), clientRequestToken=request.record["token"], **asked)
+        made = request.call(
+            "eks", "CreateCluster", name=name, tags=service_tags(request), clientRequestToken=request.record["token"], **asked
+        )
         request.physical = made["cluster"]["name"]
 
     def _logging(self, properties: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +81,9 @@ class Cluster(Handler):
         cluster = self._describe(request)
         if cluster["status"] == "FAILED":
             issues = "; ".join(i.get("message", i.get("code", "")) for i in (cluster.get("health") or {}).get("issues", []))
-            raise Failure(f"Resource of type '{self.type}' with identifier '{request.physical}' did not stabilize. {issues}".strip(), "NotStabilized")
+            raise Failure(
+                f"Resource of type '{self.type}' with identifier '{request.physical}' did not stabilize. {issues}".strip(), "NotStabilized"
+            )
         self._check_update(request)
         if cluster["status"] != "ACTIVE":
             return False
@@ -165,7 +170,14 @@ class Addon(Handler):
 
     def create(self, request: Request) -> None:
         """CreateAddon."""
-        plain = ("AddonVersion", "ConfigurationValues", "NamespaceConfig", "PodIdentityAssociations", "ResolveConflicts", "ServiceAccountRoleArn")
+        plain = (
+            "AddonVersion",
+            "ConfigurationValues",
+            "NamespaceConfig",
+            "PodIdentityAssociations",
+            "ResolveConflicts",
+            "ServiceAccountRoleArn",
+        )
         asked = camel(request.only(*plain))
         token = request.record["token"]
         request.call("eks", "CreateAddon", **self._id(request), **asked, tags=service_tags(request), clientRequestToken=token)
@@ -259,9 +271,7 @@ class PodIdentityAssociation(Handler):
     """AWS::EKS::PodIdentityAssociation. Ref is the association's ARN."""
 
     type = "AWS::EKS::PodIdentityAssociation"
-    shape = shape(
-        "ClusterName*! DisableSessionTags Namespace*! RoleArn* ServiceAccount*! Tags[] TargetRoleArn", unsupported="Policy"
-    )
+    shape = shape("ClusterName*! DisableSessionTags Namespace*! RoleArn* ServiceAccount*! Tags[] TargetRoleArn", unsupported="Policy")
 
     def create(self, request: Request) -> None:
         """CreatePodIdentityAssociation."""

@@ -122,7 +122,9 @@ class BucketPolicy(Handler):
     def create(self, request: Request) -> None:
         """PutBucketPolicy."""
         policy = request.get("PolicyDocument")
-        request.call("s3", "PutBucketPolicy", Bucket=request.get("Bucket"), Policy=policy if isinstance(policy, str) else json.dumps(policy))
+        request.call(
+            "s3", "PutBucketPolicy", Bucket=request.get("Bucket"), Policy=policy if isinstance(policy, str) else json.dumps(policy)
+        )
         request.physical = request.get("Bucket")
 
     def update(self, request: Request, old: dict[str, Any]) -> None:

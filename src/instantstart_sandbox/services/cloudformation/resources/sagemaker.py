@@ -69,7 +69,10 @@ class Cluster(Handler):
         """Whether it is InService; Failed and a rolled-back update end it with SageMaker's message."""
         cluster = self._describe(request)
         if cluster["ClusterStatus"] in ("Failed", "RollingBack"):
-            raise Failure(f"Cluster {request.work['cluster']} is in status {cluster['ClusterStatus']}: {cluster.get('FailureMessage', '')}", "NotStabilized")
+            raise Failure(
+                f"Cluster {request.work['cluster']} is in status {cluster['ClusterStatus']}: {cluster.get('FailureMessage', '')}",
+                "NotStabilized",
+            )
         return bool(cluster["ClusterStatus"] == "InService")
 
     def update(self, request: Request, old: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ class Shape:
 
 def shape(words: str, unsupported: str = "", **nested: Shape | str) -> Shape:
     """A table from its words; ``nested`` gives the table of an object property or of the items of a list property."""
-    marks = {name: mark for name, mark in _WORD.findall(words)}
+    marks = dict(_WORD.findall(words))
     if "Tags[]" in words.split():
         nested.setdefault("Tags", TAG)
     return Shape(

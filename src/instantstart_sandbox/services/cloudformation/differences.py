@@ -1,0 +1,110 @@
+"""What an update would change: the answer of a change set, and the reason to say that there is nothing to do."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from instantstart_sandbox.gateway.errors import AwsError
+from instantstart_sandbox.services.cloudformation.intrinsics import Made
+from instantstart_sandbox.services.cloudformation.plan import Plan
+from instantstart_sandbox.services.cloudformation.records import Stack
+from instantstart_sandbox.services.cloudformation.template import load
+from instantstart_sandbox.services.cloudformation.wording import invalid
+
+if TYPE_CHECKING:
+    from instantstart_sandbox.services.cloudformation.engine import Engine
+
+#: what stands in a change set for a value that is known only when the change has been made
+UNKNOWN = "{{changeSet:KNOWN_AFTER_APPLY}}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line: ``action`` Add, Modify or Remove; ``replacement`` True, False or Conditional (Modify only)."""
+
+    action: str
+    logical_id: str
+    type: str
+    physical: str
+    replacement: str = ""
+    properties: tuple[str, ...] = ()
+
+
+class _AnyAttribute(dict[str, Any]):
+    """The attributes of a resource that is not there yet: every one is unknown."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __getitem__(self, key: str) -> Any:
+        return UNKNOWN
+
+
+def changes(engine: Engine, stack: Stack, wanted: Stack, plan: Plan) -> list[Change]:
+    """What turning ``stack`` into ``wanted`` (whose plan is given) adds, modifies and removes, in template order."""
+    made = engine.made(stack)
+    current = {n: r for n, r in stack["resources"].items() if r["physical"] and not r["status"].startswith("DELETE_")}
+    plan.scope.made = {**{name: Made(UNKNOWN, _AnyAttribute()) for name in plan.resources}, **made}
+    found: list[Change] = []
+    replaced: set[str] = set()
+    for name in _in_order(plan):
+        declared = plan.resources[name]
+        record = current.get(name)
+        if record is None:
+            found.append(Change("Add", name, declared["Type"], ""))
+            continue
+        if record["type"] != declared["Type"]:
+            raise invalid(
+                f"Update of resource type is not permitted. The new template modifies resource type of the following resources: [{name}]"
+            )
+        old, new = record["properties"], _resolved(plan, name)
+        touched = sorted(key for key in set(old) | set(new) if old.get(key) != new.get(key))
+        if not touched and stack["tags"] == wanted["tags"] and _settled(record["status"]) and not _metadata_differs(stack, name, declared):
+            if not replaced & set(plan.needs[name]):
+                continue
+        create_only = engine.handlers[record["type"]].shape.replaced_by(old, new)
+        if create_only:
+            replaced.add(name)
+            plan.scope.made = {**plan.scope.made, name: Made(UNKNOWN, _AnyAttribute())}
+        kind = "True" if create_only else "False"
+        if create_only and all(UNKNOWN in str(new.get(key.split("/")[0])) for key in create_only):
+            kind = "Conditional"
+        if touched or create_only or not replaced & set(plan.needs[name]) or stack["tags"] != wanted["tags"]:
+            found.append(Change("Modify", name, record["type"], record["physical"], kind, tuple(touched or ("Tags",))))
+    gone = [name for name in current if name not in plan.resources]
+    return found + [Change("Remove", name, current[name]["type"], current[name]["physical"]) for name in gone]
+
+
+def _in_order(plan: Plan) -> list[str]:
+    done: list[str] = []
+    left = list(plan.resources)
+    while left:
+        ready = [name for name in left if all(n in done for n in plan.needs[name])]
+        done += ready
+        left = [name for name in left if name not in ready]
+    return done
+
+
+def _resolved(plan: Plan, name: str) -> dict[str, Any]:
+    try:
+        return dict(plan.properties(name))
+    except AwsError:
+        # A function over a value that is not known yet, such as Fn::Select of an attribute.
+        return dict.fromkeys(plan.resources[name].get("Properties") or {}, UNKNOWN)
+
+
+def _settled(status: str) -> bool:
+    return status in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+
+
+def _metadata_differs(stack: Stack, name: str, declared: dict[str, Any]) -> bool:
+    before = load(stack["template"])["Resources"].get(name) or {}
+    return bool(before.get("Metadata") != declared.get("Metadata"))
+
+
+def outputs_differ(engine: Engine, stack: Stack, plan: Plan) -> bool:
+    """Whether the outputs section asks for something else than the stack has."""
+    before = engine.plan(stack)
+    return copy.deepcopy(before.outputs) != plan.outputs
