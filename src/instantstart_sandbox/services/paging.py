@@ -10,14 +10,15 @@ from instantstart_sandbox.gateway.errors import AwsError
 
 Item = TypeVar("Item")
 _PREFIX = "page:"
+_REFUSAL = "ValidationException"
 
 
-def page(items: Sequence[Item], token: str | None, size: int | None, bad_token: str = "ValidationException") -> tuple[list[Item], str | None]:
+def page(items: Sequence[Item], token: str | None, size: int | None, refusal: str = _REFUSAL) -> tuple[list[Item], str | None]:
     """One page of ``items`` (default and most 100) and the token of the next one, None on the last.
 
-    A token that was not given by this function is refused with the error code ``bad_token``.
+    A token that was not given by this function is refused with the error code ``refusal``.
     """
-    start = _decode(token, bad_token) if token else 0
+    start = _decode(token, refusal) if token else 0
     end = start + (size or 100)
     return list(items[start:end]), _encode(end) if end < len(items) else None
 

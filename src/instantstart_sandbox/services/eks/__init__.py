@@ -24,7 +24,8 @@ from instantstart_sandbox.services.eks.clusters import revive
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
-_MODULES = (access, addon_create, addon_health, addon_views, clusters, creation, nodegroups, pod_identity, policies, tags, updates, versions)
+_ADDONS = (addon_create, addon_health, addon_views)
+_MODULES = (*_ADDONS, access, clusters, creation, nodegroups, pod_identity, policies, tags, updates, versions)
 
 __all__ = ["install", "revive"]
 

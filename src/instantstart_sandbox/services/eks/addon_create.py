@@ -73,8 +73,8 @@ def _check(record: Record, kind: AddonKind, version: str | None, params: dict[st
     if configuration:
         found = _problems(configuration, kind)
         if found:
-            text = f"ConfigurationValue provided in request is not supported: Json schema validation failed with error: [{', '.join(found)}]"
-            raise invalid(text, **where)
+            text = f"Json schema validation failed with error: [{', '.join(found)}]"
+            raise invalid(f"ConfigurationValue provided in request is not supported: {text}", **where)
     if params.get("podIdentityAssociations") and version in kind.no_inline_identity:
         raise invalid(f"Pod Identity feature is not supported for addon version {version}", **where)
     for association in params.get("podIdentityAssociations") or []:

@@ -66,7 +66,7 @@ def _all(*versions: str) -> tuple[tuple[str, int, int], ...]:
     return tuple((v, _LOWEST, _HIGHEST) for v in versions)
 
 
-_HYPERPOD = {"owner": "aws", "publisher": "eks", "category": "machine-learning"}
+_LEARNING = "machine-learning"
 _TRAINING_RESOURCES = closed(manager=closed(resources=_OBJECT), nodeSelector=_OBJECT, tolerations=_LIST, affinity=_OBJECT)
 _WORKSPACE = closed(prometheusEndpoint=_STRING, arn=_STRING)
 _LEVEL: Schema = closed(level={"type": "string", "enum": ["BASIC", "ADVANCED", "DISABLED"]}, scrapeInterval=_INTEGER)
@@ -85,7 +85,7 @@ KINDS = (
     AddonKind(
         "vpc-cni",
         "kube-system",
-        _all("v1.21.1-eksbuild.7", "v1.20.4-eksbuild.2", "v1.19.6-eksbuild.7", "v1.18.6-eksbuild.1", "v1.18.3-eksbuild.3", "v1.16.4-eksbuild.2"),
+        _all("v1.21.1-eksbuild.7", "v1.20.4-eksbuild.2", "v1.19.6-eksbuild.7", "v1.18.3-eksbuild.3", "v1.16.4-eksbuild.2"),
         closed(env=_OBJECT, init=_OBJECT, enableNetworkPolicy=_STRING, nodeAgent=_OBJECT, eniConfig=_OBJECT, **_SCHEDULING),
         {"aws-node": ("AmazonEKS_CNI_Policy",)},
         requires_iam=True,
@@ -174,7 +174,7 @@ KINDS = (
         {"hp-training-operator-controller-manager": ("AmazonSageMakerHyperPodTrainingOperatorAccess",)},
         requires_iam=True,
         no_inline_identity=frozenset({"v1.3.0-eksbuild.1", "v1.2.1-eksbuild.1"}),
-        **_HYPERPOD,
+        category=_LEARNING,
     ),
     AddonKind(
         "amazon-sagemaker-hyperpod-inference",
@@ -194,7 +194,7 @@ KINDS = (
         ),
         requires_iam=True,
         requires_configuration=True,
-        **_HYPERPOD,
+        category=_LEARNING,
     ),
     AddonKind(
         "amazon-sagemaker-hyperpod-observability",
@@ -211,14 +211,14 @@ KINDS = (
         {"hyperpod-observability-operator-otel-collector": ()},
         requires_iam=True,
         requires_configuration=True,
-        **_HYPERPOD,
+        category=_LEARNING,
     ),
     AddonKind(
         "amazon-sagemaker-hyperpod-taskgovernance",
         "kueue-system",
         _all("v1.6.0-eksbuild.1", "v1.5.0-eksbuild.1", "v1.4.0-eksbuild.1", "v1.3.2-eksbuild.1"),
         closed(kueue=_OBJECT, nodeSelector=_OBJECT, tolerations=_LIST),
-        **_HYPERPOD,
+        category=_LEARNING,
     ),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -24,9 +24,10 @@ def check_create(ctx: Context, params: dict[str, Any]) -> dict[str, dict[str, An
     """Refuse a bad CreateCluster; answers its subnets by id."""
     name = params["name"]
     if not _NAME.fullmatch(name):
-        raise invalid("The clusterName parameter contains invalid characters. It must match ^[0-9A-Za-z][A-Za-z0-9\\-_]*", clusterName=name)
+        raise invalid(f"The cluster name {name!r} is invalid: it must match ^[0-9A-Za-z][A-Za-z0-9\\-_]*", clusterName=name)
     if sum(1 for arn in clusters(ctx.world) if f":{ctx.region}:" in arn) >= _CLUSTERS_PER_REGION:
-        raise AwsError("ResourceLimitExceededException", f"Cluster limit exceeded: {_CLUSTERS_PER_REGION} clusters per region", clusterName=name)
+        message = f"Cluster limit exceeded: {_CLUSTERS_PER_REGION} clusters per region"
+        raise AwsError("ResourceLimitExceededException", message, clusterName=name)
     version = params.get("version")
     if version is not None and version not in BY_NAME:
         raise invalid(f"unsupported Kubernetes version {version}", clusterName=name)
@@ -69,8 +70,9 @@ def _check_zones(ctx: Context, cluster: str, found: dict[str, dict[str, Any]]) -
     for subnet in found.values():
         if subnet["AvailabilityZone"] not in usable:
             message = (
-                f"Cannot create cluster '{cluster}' because {subnet['AvailabilityZone']}, the targeted availability zone, does not currently "
-                f"have sufficient capacity to support the cluster. Retry and choose from these availability zones: {', '.join(usable)}"
+                f"Cannot create cluster '{cluster}' because {subnet['AvailabilityZone']}, the targeted availability zone, does not "
+                "currently have sufficient capacity to support the cluster. Retry and choose from these availability zones: "
+                f"{', '.join(usable)}"
             )
             raise AwsError("UnsupportedAvailabilityZoneException", message, clusterName=cluster, validZones=usable)
 

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 _NETWORK_AT = 0.3
 #: what EKS installs itself unless bootstrapSelfManagedAddons is false
 _SELF_MANAGED = ("vpc-cni", "kube-proxy", "coredns")
+_KUBERNETES_NETWORK = {"serviceIpv4Cidr": "172.20.0.0/16", "ipFamily": "ipv4", "elasticLoadBalancing": {"enabled": False}}
+#: given back as they were sent
+_OPTIONAL = (
+    "encryptionConfig",
+    "computeConfig",
+    "storageConfig",
+    "zonalShiftConfig",
+    "remoteNetworkConfig",
+    "controlPlaneScalingConfig",
+)
 
 
 def create_cluster(ctx: Context, **params: Any) -> dict[str, Any]:
@@ -47,7 +57,7 @@ def create_cluster(ctx: Context, **params: Any) -> dict[str, Any]:
 
 def _creation_seconds(world: World, arn: str) -> float:
     settings = world.settings
-    spread = random.Random(f"{settings.seed}{arn}").uniform(-1.0, 1.0)  # noqa: S311 - jitter, not a secret
+    spread = random.Random(f"{settings.seed}{arn}").uniform(-1.0, 1.0)
     return settings.eks_create_seconds * (1.0 + settings.eks_create_jitter * spread)
 
 
@@ -65,8 +75,7 @@ def _view(ctx: Context, params: dict[str, Any], vpc: str) -> dict[str, Any]:
         "version": version.name,
         "roleArn": params["roleArn"],
         "resourcesVpcConfig": _network(params["resourcesVpcConfig"], vpc),
-        "kubernetesNetworkConfig": {"serviceIpv4Cidr": "172.20.0.0/16", "ipFamily": "ipv4", "elasticLoadBalancing": {"enabled": False}}
-        | (params.get("kubernetesNetworkConfig") or {}),
+        "kubernetesNetworkConfig": _KUBERNETES_NETWORK | (params.get("kubernetesNetworkConfig") or {}),
         "logging": _logging(params.get("logging")),
         "status": "CREATING",
         "certificateAuthority": {},
@@ -83,8 +92,7 @@ def _view(ctx: Context, params: dict[str, Any], vpc: str) -> dict[str, Any]:
     }
     if params.get("clientRequestToken"):
         view["clientRequestToken"] = params["clientRequestToken"]
-    optional = ("encryptionConfig", "computeConfig", "storageConfig", "zonalShiftConfig", "remoteNetworkConfig", "controlPlaneScalingConfig")
-    return view | {field: params[field] for field in optional if params.get(field)}
+    return view | {field: params[field] for field in _OPTIONAL if params.get(field)}
 
 
 def _network(asked: dict[str, Any], vpc: str) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def check_role(ctx: Context, cluster: str, role_arn: str) -> None:
     """The role must be seen and must let ``pods.eks`` both assume it and tag the session (facts A8.3)."""
     for action in ("sts:AssumeRole", "sts:TagSession"):
         if not lookups.role_trusts(ctx.world, role_arn, ctx.region, "pods.eks", action):
-            message = f"Trust policy of IAM role {role_arn} is not valid for EKS Pod Identity: the role does not exist or lacks action {action}"
+            message = f"Trust policy of IAM role {role_arn} is not valid for EKS Pod Identity: no such role, or no action {action}"
             raise invalid(message, clusterName=cluster)
 
 

@@ -47,7 +47,7 @@ def reconcile(world: World, cluster: Cluster, group: Group, delay: float = ASK_S
     if surplus > 0:
         waiting = [n for n in have if not n["id"]]
         rest = [n for n in have if n["id"]]
-        random.Random(f"{world.settings.seed}{cluster['arn']}{len(cluster['events'])}").shuffle(rest)  # noqa: S311
+        random.Random(f"{world.settings.seed}{cluster['arn']}{len(cluster['events'])}").shuffle(rest)
         for node in (waiting + rest)[:surplus]:
             retire(world, cluster, node)
     nudge(world, cluster)
@@ -155,7 +155,7 @@ def _launched(world: World, cluster: Cluster, group: Group, node: Node) -> None:
     }
     note_node(world, cluster, node, f"EC2 instance {node['id']} has been provisioned; its lifecycle scripts run.")
     settings = world.settings
-    spread = random.Random(f"{settings.seed}{node['logical']}{node['id']}").uniform(-1.0, 1.0)  # noqa: S311 - jitter
+    spread = random.Random(f"{settings.seed}{node['logical']}{node['id']}").uniform(-1.0, 1.0)
     seconds = settings.node_running_seconds * (1.0 + settings.node_jitter * spread)
     world.clock.after(seconds, "hyperpod.node.boot", arn=cluster["arn"], logical=node["logical"], instance=node["id"])
 

@@ -10,10 +10,10 @@ from instantstart_sandbox.services.hyperpod.state import Cluster, clusters, new_
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
+_GROUP = "controller-machine"
 
-def foreign_cluster(
-    world: World, name: str, region: str | None = None, status: str = "InService", failure: str = "", slurm_group: str = "controller-machine"
-) -> Cluster:
+
+def foreign_cluster(world: World, name: str, region: str | None = None, status: str = "InService", failure: str = "") -> Cluster:
     """Put a cluster without Orchestrator (Slurm, from before the field existed) into a region; one group, no nodes.
 
     ``status`` is any ClusterStatus; ``failure`` its FailureMessage.
@@ -21,7 +21,7 @@ def foreign_cluster(
     place = region or world.region
     partition = world.partition(place)
     spec = {
-        "InstanceGroupName": slurm_group,
+        "InstanceGroupName": _GROUP,
         "InstanceType": "ml.m5.xlarge",
         "InstanceCount": 0,
         "ExecutionRole": f"arn:{partition}:iam::{world.account}:role/somebody-elses-role",
@@ -36,7 +36,7 @@ def foreign_cluster(
         "failure": failure,
         "recovery": "Automatic",
         "tags": [],
-        "groups": {slurm_group: new_group(world, spec, restricted=False) | {"status": "Failed" if status == "Failed" else "InService"}},
+        "groups": {_GROUP: new_group(world, spec, restricted=False) | {"status": "Failed" if status == "Failed" else "InService"}},
         "nodes": {},
         "events": [],
         "operations": [],

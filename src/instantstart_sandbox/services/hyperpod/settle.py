@@ -111,7 +111,8 @@ def gate(world: World, arn: str, name: str, ready_at: float) -> None:
     reason = f"MinInstanceCount {group['min']} of instance group {name} was not reached within three hours."
     old = group.get("before") or {"target": 0, "min": 0}
     group |= {"gated": False, "status": "InService", "target": old["target"], "min": old["min"]}
-    note(world, cluster, f"Instance group {name} was rolled back.", "Error", {"InstanceGroup": {"FailureMessage": reason}}, InstanceGroupName=name)
+    metadata = {"InstanceGroup": {"FailureMessage": reason}}
+    note(world, cluster, f"Instance group {name} was rolled back.", "Error", metadata, InstanceGroupName=name)
     reconcile(world, cluster, group)
     settle(world, arn)
 

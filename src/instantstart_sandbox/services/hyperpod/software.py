@@ -88,7 +88,8 @@ def next_batch(world: World, arn: str, name: str) -> None:
 
 
 def _finish(world: World, cluster: Cluster, group: Group) -> None:
-    group |= {"image": group["next_image"], "image_id": group["next_image_id"], "software": "Succeeded", "status": "InService", "rolling": {}}
+    group |= {"image": group["next_image"], "image_id": group["next_image_id"], "software": "Succeeded"}
+    group |= {"status": "InService", "rolling": {}}
     for node in cluster["nodes"].values():
         if node["group"] == group["name"]:
             node.pop("patched", None)
