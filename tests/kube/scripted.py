@@ -155,13 +155,16 @@ def wire(tmp_path: Path) -> Iterator[Wire]:
     path, ca = _certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
-    handler = type("Handler", (_Handler,), {})
-    server = _Server(("127.0.0.1", 0), handler)
+
+    class Handler(_Handler):
+        pass
+
+    server = _Server(("127.0.0.1", 0), Handler)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     arn = "arn:aws-us-gov:eks:us-gov-west-1:111122223333:cluster/demo"
-    handler.wire = Wire(ClusterRef(arn, "demo", "us-gov-west-1", f"https://127.0.0.1:{server.server_address[1]}", ca))
+    Handler.wire = Wire(ClusterRef(arn, "demo", "us-gov-west-1", f"https://127.0.0.1:{server.server_address[1]}", ca))
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    yield handler.wire
+    yield Handler.wire
     server.shutdown()
     server.server_close()

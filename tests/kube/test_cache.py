@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.kube.scripted import TEAR, Asked, Reply, Wire, status
 
-from instantstart.kube import cache, watching
+from instantstart.kube import cache, shapes, watching
 from instantstart.kube.client import KubeCluster
 from instantstart.kube.connect import KubeGateway
 
@@ -169,7 +169,7 @@ def test_a_dead_socket_is_noticed(wire: Wire, cluster: KubeCluster, hold: thread
     wire.answer = story
 
     async def story_runs() -> set[str]:
-        reflector = cache.Reflector(cluster.connection, "/api/v1/pods", watching.Pod, silence_seconds=0.3)
+        reflector = cache.Reflector(cluster.connection, "/api/v1/pods", shapes.Pod, silence_seconds=0.3)
         task = asyncio.create_task(reflector.run())
         while names(reflector) != {"a", "b"}:
             await asyncio.sleep(0.01)
