@@ -50,34 +50,38 @@ class ToyEngine:
         self._events[operation.id] = []
         return operation, True
 
-    def move(self, id: str, status: str, message: str, **changes: Any) -> None:
+    def move(self, op: str, status: str, message: str, **changes: Any) -> None:
         """Give the operation a status and an event."""
         with self._lock:
-            events = self._events[id]
-            events.append(EventRow(id, len(events) + 1, dt.datetime.now(dt.UTC), "info", None, message))
-            self._operations[id] = dataclasses.replace(self.get(id), status=OperationStatus(status), seq=len(events), **changes)
+            events = self._events[op]
+            events.append(EventRow(op, len(events) + 1, dt.datetime.now(dt.UTC), "info", None, message))
+            self._operations[op] = dataclasses.replace(self.get(op), status=OperationStatus(status), seq=len(events), **changes)
 
-    def get(self, id: str) -> Operation:
-        if id not in self._operations:
-            raise problems.NotFound("operation.unknown", f"There is no operation {id}.")
-        return self._operations[id]
+    def get(self, op: str) -> Operation:
+        if op not in self._operations:
+            raise problems.NotFound("operation.unknown", f"There is no operation {op}.")
+        return self._operations[op]
 
-    def list(self, filter: OperationFilter, *, limit: int = 50, cursor: str | None = None) -> Page[Operation]:
-        found = [o for o in self._operations.values() if (not filter.statuses or o.status in filter.statuses) and filter.cluster in (None, o.cluster)]
+    def list(self, wanted: OperationFilter, *, limit: int = 50, cursor: str | None = None) -> Page[Operation]:
+        found = [
+            o
+            for o in self._operations.values()
+            if (not wanted.statuses or o.status in wanted.statuses) and wanted.cluster in (None, o.cluster)
+        ]
         return Page(tuple(found[:limit]))
 
-    def events(self, id: str, after: int = 0, limit: int = 500) -> list[EventRow]:
-        return [e for e in self._events[id] if e.seq > after][:limit]
+    def events(self, op: str, after: int = 0, limit: int = 500) -> list[EventRow]:
+        return [e for e in self._events[op] if e.seq > after][:limit]
 
-    def retry(self, id: str, caller: str) -> Operation:
-        if self.get(id).status not in ("failed", "blocked"):
+    def retry(self, op: str, caller: str) -> Operation:
+        if self.get(op).status not in ("failed", "blocked"):
             raise problems.Conflict("operation.not_retryable", "The operation has not stopped.")
-        self.move(id, "running", f"retried by {caller}")
-        return self.get(id)
+        self.move(op, "running", f"retried by {caller}")
+        return self.get(op)
 
-    def cancel(self, id: str, caller: str) -> Operation:
-        self.move(id, "cancelled", f"cancelled by {caller}")
-        return self.get(id)
+    def cancel(self, op: str, caller: str) -> Operation:
+        self.move(op, "cancelled", f"cancelled by {caller}")
+        return self.get(op)
 
     approve = retry
     reject = cancel
@@ -104,7 +108,9 @@ def list_toys(_caller: Viewer) -> dict[str, Any]:
 
 
 @toys.post("", operation_id="cluster_create", summary="Create a cluster", status_code=202)
-def create_toy(room: RoomDep, caller: Operator, ask: CreateToy, response: Response, key: IdempotencyKey = None, dry_run: DryRun = False) -> Operation:
+def create_toy(
+    room: RoomDep, caller: Operator, ask: CreateToy, response: Response, key: IdempotencyKey = None, dry_run: DryRun = False
+) -> Operation:
     """The whole pipeline."""
     operation, _ = room.engine.start("cluster.create", ask.model_dump(), caller=caller.id, cluster=ask.tag, key=key)
     response.headers["Location"] = f"/api/v1/operations/{operation.id}"
@@ -120,6 +126,9 @@ def crash(cluster: str, _caller: Viewer) -> None:
 def house(folder: Path, routers: tuple[APIRouter, ...] = (toys,), **more: Any) -> tuple[FastAPI, Any]:
     """An app and its room."""
     room = SimpleNamespace(
-        settings=Settings(data_dir=folder, allowed_hosts="console.example:8443, behind.example"), clock=Clock(), store=store.open(None, folder), engine=ToyEngine()
+        settings=Settings(data_dir=folder, allowed_hosts="console.example:8443, behind.example"),
+        clock=Clock(),
+        store=store.open(None, folder),
+        engine=ToyEngine(),
     )
     return build(room, routers, **more), room  # type: ignore[arg-type]

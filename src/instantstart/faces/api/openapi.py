@@ -111,7 +111,9 @@ def _amend_operation(operation: dict[str, Any], routes: Mapping[str, APIRoute]) 
     for status in [s for s, answer in answers.items() if s.isdigit() and int(s) >= 400]:
         answers[status]["content"] = _CONTENT
     if "202" in answers:
-        answers["202"].setdefault("headers", {}).update(_LOCATION)
+        if any(each["name"] == "dry_run" for each in operation.get("parameters", ())):
+            answers["200"] = {"description": "The plan: what would change", "content": answers["202"]["content"]}
+        answers["202"] = {**answers["202"], "headers": _LOCATION}
     route = routes.get(operation.get("operationId", ""))
     role = role_of(route) if route else None
     if role:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,31 +22,54 @@ app.command("preflight")(steps.preflight)
 
 
 @app.command("list")
-def list_clusters(output: Output = TABLE) -> None:
+def list_clusters(
+    region: Annotated[str | None, typer.Option(help="Only this region.")] = None,
+    contains: Annotated[str | None, typer.Option(help="Only tags or states that contain this.")] = None,
+    output: Output = TABLE,
+) -> None:
     """List the clusters, with account, region and state."""
     with client() as http:
-        page = http.get("/clusters")
-        selected = http.get("/me").get("selected_cluster")
+        page = http.get("/clusters", region=region, contains=contains, limit=200)
     columns: show.Columns = {
-        "": lambda c: "*" if c["tag"] == selected and selected else " ",
+        "": lambda c: "*" if c["selected"] else " ",
         "TAG": "tag",
         "REGION": "region",
+        "ACCOUNT": "account",
         "STATE": "state",
+        "NODES": _counts,
         "EKS": "eks_name",
         "HYPERPOD": "hyperpod_name",
-        "MANAGED": "managed",
+        "OPERATION": lambda c: (c.get("operation") or {}).get("workflow"),
+        "WHY": "why",
     }
     if output is not TABLE:
         show.data(page, output)
         return
-    show.rows(page["items"], columns, output, empty="No clusters. instantstart cluster create")
+    where = f"account {page['account']}, {', '.join(page['regions'])}"
+    show.rows(page["items"], columns, output, empty=f"No clusters in {where}. Make one: instantstart cluster create")
+
+
+def _counts(cluster: show.Row) -> str | None:
+    groups = cluster.get("groups") or ()
+    return f"{sum(g['current'] for g in groups)}/{sum(g['target'] for g in groups)}" if groups else None
 
 
 @app.command()
 def get(cluster: ClusterArgument = None, output: Output = TABLE) -> None:
-    """Show one cluster: what stands, what is missing, its nodes and storage."""
+    """Show one cluster: what stands, what is missing, its components and storage."""
     with client() as http:
-        show.thing(http.get(cluster_path(chosen_cluster(http, cluster))), output)
+        told = http.get(cluster_path(chosen_cluster(http, cluster)))
+    if output is not TABLE:
+        show.data(told, output)
+        return
+    show.thing({k: v for k, v in told["cluster"].items() if k not in ("groups", "operation", "managed")} | {"vpc": told["vpc_id"]}, output)
+    steps_told = [{"step": name, "done": done, "missing": told["missing"].get(name)} for name, done in told["stages"].items()]
+    show.rows(steps_told, {"STEP": "step", "DONE": "done", "MISSING": "missing"}, output)
+    for heading in ("components", "storage"):
+        if told[heading]:
+            show.rows(told[heading], {key.upper(): key for key in told[heading][0]}, output)
+    if told["cluster"].get("operation"):
+        show.note(f"Working on it: instantstart operation watch {told['cluster']['operation']['id']}")
 
 
 @app.command()
@@ -55,8 +78,8 @@ def nodes(cluster: ClusterArgument = None, output: Output = TABLE) -> None:
     with client() as http:
         page = http.get(cluster_path(chosen_cluster(http, cluster)) + "/nodes")
     columns: show.Columns = {
-        "NAME": "name", "GROUP": "instance_group", "TYPE": "instance_type", "CAPACITY": "capacity_type", "ZONE": "zone",
-        "STATUS": "status", "READY": "ready", "HEALTH": "health",
+        "INSTANCE": "instance_id", "NAME": "name", "GROUP": "group", "TYPE": "instance_type", "CAPACITY": "capacity_type", "ZONE": "zone",
+        "STATUS": "status", "READY": "ready", "SCHEDULABLE": "schedulable", "HEALTH": "health", "BECAUSE": "because",
     }  # fmt: skip
     if output is not TABLE:
         show.data(page, output)
@@ -65,21 +88,32 @@ def nodes(cluster: ClusterArgument = None, output: Output = TABLE) -> None:
 
 
 @app.command()
-def select(cluster: Annotated[str, typer.Argument(help="Tag of the cluster.")], output: Output = TABLE) -> None:
-    """Make a cluster the default of this identity's commands."""
+def events(
+    cluster: ClusterArgument = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most events to show.")] = 50,
+    output: Output = TABLE,
+) -> None:
+    """List what CloudFormation and HyperPod said about a cluster, newest first."""
     with client() as http:
-        told = http.call("POST", cluster_path(cluster) + ":select")
-    if output is TABLE:
-        show.note(f"Selected {cluster}.")
-        return
-    show.data(told, output)
+        found = http.get(cluster_path(chosen_cluster(http, cluster)) + "/events", limit=limit)["items"]
+    columns: show.Columns = {
+        "AT": lambda e: show.moment(e["at"]), "SOURCE": "source", "LEVEL": "level", "SUBJECT": "subject", "EVENT": "message",
+    }  # fmt: skip
+    show.rows(found, columns, output, empty="No events.")
+
+
+@app.command()
+def select(cluster: Annotated[str, typer.Argument(help="Tag of the cluster.")], wait: Wait = True, output: Output = TABLE) -> None:
+    """Make a cluster the default of this identity, and connect to it."""
+    with client() as http:
+        begin(http, "POST", cluster_path(cluster) + "/selection", steps.How(wait=wait, output=output))
 
 
 @app.command()
 def verify(cluster: ClusterArgument = None, wait: Wait = True, output: Output = TABLE) -> None:
     """Read everything anew and show the summary."""
     with client() as http:
-        begin(http, "POST", cluster_path(chosen_cluster(http, cluster)) + ":verify", steps.How(wait=wait, output=output))
+        begin(http, "POST", cluster_path(chosen_cluster(http, cluster)) + "/verification", steps.How(wait=wait, output=output))
 
 
 @app.command()
@@ -102,13 +136,8 @@ def delete(
         steps.show_plan(plan, TABLE, note=True)
         if not yes:
             confirm(cluster)
-        how = steps.How(wait=wait, output=output, query={"approval": _approval(plan), **data})
+        how = steps.How(wait=wait, output=output, query={"approval": plan["approval"], **data})
         begin(http, "DELETE", path, how)
-
-
-def _approval(plan: dict[str, Any]) -> str | None:
-    approval = plan.get("approval")
-    return approval.get("secret") if isinstance(approval, dict) else approval
 
 
 def confirm(tag: str) -> None:
@@ -131,7 +160,7 @@ def forget(
     if not yes:
         confirm(cluster)
     with client() as http:
-        told = http.call("POST", cluster_path(cluster) + ":forget")
+        told = http.call("POST", cluster_path(cluster) + "/forget")
     if output is TABLE:
         show.note(f"{cluster} is off the list; on AWS everything stays.")
         return
@@ -139,34 +168,43 @@ def forget(
 
 
 @app.command()
-def zones(region: Annotated[str | None, typer.Option(help="Region; left out: the server's.")] = None, output: Output = TABLE) -> None:
+def zones(
+    region: Annotated[str | None, typer.Option(help="Region; left out: the server's.")] = None,
+    instance_type: Annotated[str | None, typer.Option("--type", help="Say for each zone whether it offers this type.")] = None,
+    output: Output = TABLE,
+) -> None:
     """List the zones where nodes can go."""
     with client() as http:
-        page = http.get("/zones", region=region)
+        page = http.get("/zones", region=region, instance_type=instance_type)
     if output is not TABLE:
         show.data(page, output)
         return
-    show.rows(page["items"], {"ID": "zone_id", "NAME": "zone_name", "TYPE": "zone_type"}, output)
+    show.rows(
+        page["items"], {"ID": "zone_id", "NAME": "name", "EKS CONTROL PLANE": "eks_control_plane", "OFFERS TYPE": "offers_type"}, output
+    )
 
 
 @app.command("types")
 def instance_types(
     zone: Annotated[str | None, typer.Option(help="Only what this zone offers.")] = None,
     region: Annotated[str | None, typer.Option(help="Region; left out: the server's.")] = None,
+    contains: Annotated[str | None, typer.Option(help="Only names that contain this, such as g5.")] = None,
+    spot: Annotated[bool, typer.Option("--spot", help="Show the Spot quota.")] = False,
     output: Output = TABLE,
 ) -> None:
-    """List the instance types for nodes, with the quota left."""
+    """List the instance types for nodes, with their quota."""
     with client() as http:
-        page = http.get("/instance-types", region=region, zone=zone)
+        page = http.get("/instance-types", region=region, zone=zone, contains=contains, spot=spot or None, limit=300)
     if output is not TABLE:
         show.data(page, output)
         return
     columns: show.Columns = {
-        "TYPE": "instance_type",
-        "VCPU": "vcpus",
-        "MEMORY": "memory_gib",
-        "GPU": "accelerators",
-        "QUOTA": "quota",
-        "USED": "used",
-    }
-    show.rows(page["items"], columns, output)
+        "TYPE": "name", "VCPU": "vcpus", "GIB": "memory_gib", "ACCELERATORS": _accelerators, "EFA": "efa_interfaces",
+        "QUOTA": lambda o: "unknown" if o["quota"] is None else o["quota"],
+        "ZONES": lambda o: "unknown" if o["zones"] is None else ", ".join(o["zones"]),
+    }  # fmt: skip
+    show.rows(page["items"], columns, output, empty="No instance types.")
+
+
+def _accelerators(offer: show.Row) -> str | None:
+    return f"{offer['accelerators']} x {offer['accelerator']}" if offer["accelerators"] else None

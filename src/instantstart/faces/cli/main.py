@@ -16,7 +16,7 @@ import typer
 
 import instantstart
 from instantstart.base import problems
-from instantstart.faces.cli import access, clusters, operations, session, show, steps
+from instantstart.faces.cli import access, clusters, demo, operations, session, show, steps
 
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 INTERRUPTED = 130
@@ -50,6 +50,7 @@ app.add_typer(operations.app, name="operation")
 app.add_typer(access.tokens, name="token")
 app.add_typer(access.context, name="context")
 app.command("preflight")(steps.preflight)
+app.command("demo")(demo.demo)
 app.command("login")(access.login)
 app.command("audit")(access.audit)
 app.command("me")(access.me)

@@ -31,7 +31,8 @@ class Format(StrEnum):
 #: status word -> style
 STYLES = {
     "succeeded": "green", "done": "green", "ready": "green", "running": "cyan", "waiting": "cyan", "queued": "blue",
-    "pending": "bright_black", "skipped": "bright_black", "failed": "red", "blocked": "yellow", "awaiting_approval": "yellow", "cancelled": "bright_black",
+    "pending": "bright_black", "skipped": "bright_black", "failed": "red", "blocked": "yellow", "awaiting_approval": "yellow",
+    "cancelled": "bright_black",
 }  # fmt: skip
 
 

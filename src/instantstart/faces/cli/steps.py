@@ -85,7 +85,7 @@ def show_plan(plan: Mapping[str, Any], output: show.Format, *, note: bool = Fals
         return
     console = show.err() if note else show.out()
     for heading, value in plan.items():
-        if heading == "approval" or value in (None, [], {}, ""):
+        if heading.startswith("approval") or value in (None, [], {}, ""):
             continue
         console.print(show.cell(heading.replace("_", " ").capitalize() + ":"), style="bold")
         for each in value if isinstance(value, list) else [value]:
@@ -135,7 +135,7 @@ def eks(
     """Step 1: make the network and EKS."""
     body = asked(file, tag=tag, region=region, vpc_cidr=vpc_cidr, kubernetes_version=kubernetes_version)
     with client() as http:
-        begin(http, "POST", "/clusters:eks", How(wait, output, dry_run), body)
+        begin(http, "POST", "/eks-clusters", How(wait, output, dry_run), body)
 
 
 def dependencies(
@@ -189,7 +189,7 @@ def storage(
     """Step 4: mount an S3 bucket as a volume claim."""
     with client() as http:
         body = asked(file, bucket=bucket, prefix=prefix, namespace=namespace)
-        begin(http, "POST", cluster_path(chosen_cluster(http, cluster)) + "/storage", How(wait, output, dry_run), body)
+        begin(http, "POST", cluster_path(chosen_cluster(http, cluster)) + "/storage/s3", How(wait, output, dry_run), body)
 
 
 def preflight(
@@ -219,5 +219,5 @@ def preflight(
     if output is not TABLE:
         show.data(report, output)
     else:
-        show.rows(report["findings"], {"CHECK": "check", "VERDICT": "verdict", "FINDING": "message", "HINT": "hint"}, output)
-    raise typer.Exit(0 if report.get("passed", True) else 1)
+        show.rows(report["findings"], {"CHECK": "check", "LEVEL": "level", "FINDING": "detail", "HINT": "hint"}, output)
+    raise typer.Exit(0 if report["ready"] else 1)

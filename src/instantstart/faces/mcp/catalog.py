@@ -30,6 +30,7 @@ class Shape(StrEnum):
     operation = "operation"
     operations = "operations"
     events = "events"
+    instance_types = "instance_types"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ NEVER_SHOWN = frozenset({"Idempotency-Key"})
 _R, _O, _A = Toolset.read, Toolset.operate, Toolset.admin
 _CHANGES, _DESTROYS = Effect.changes, Effect.destroys
 _OPERATION = Shape.operation
+_AFTER = frozenset({"after"})
 
 
 def _step(name: str, says: str) -> Tool:
@@ -71,18 +73,19 @@ TOOLS: tuple[Tool, ...] = (
     Tool("cluster_get", "Show one cluster: stages done and missing, EKS, HyperPod, nodes, storage."),
     Tool("node_list", "List nodes with type, capacity, health and readiness."),
     Tool("zone_list", "List zones where HyperPod nodes can go."),
-    Tool("instance_type_list", "List instance types a zone offers, with quota ('unknown' where unreadable)."),
+    Tool("instance_type_list", "List instance types with quota ('unknown' where unreadable).", shape=Shape.instance_types),
+    Tool("cluster_events", "List what CloudFormation and HyperPod said, newest first.", shape=Shape.events),
     Tool("preflight_run", "Check what would stand in the way of a cluster; changes nothing."),
     _step("cluster_create", "Create a whole verified cluster: EKS, dependencies, HyperPod, storage, verify."),
     _step("eks_create", "Create only the network and EKS, the first step. Without a tag one is made up."),
-    Tool("cluster_select", "Make a cluster the default for your other tools.", _O, _CHANGES, "cluster_get"),
-    _step("dependencies_configure", "Install what HyperPod needs in EKS. Needs EKS."),
+    _step("cluster_select", "Make a cluster the default for your other tools, and connect to it."),
+    _step("dependencies_configure", "Install what HyperPod needs in EKS. Needs a selected (connected) EKS."),
     _step("hyperpod_create", "Create the HyperPod cluster and its first nodes. Needs dependencies."),
     _step("storage_configure", "Mount an S3 bucket as a volume claim. Needs HyperPod."),
     _step("cluster_verify", "Read everything anew; the result is the summary."),
     Tool("operation_list", "List operations, newest first.", shape=Shape.operations, hides=frozenset({"mine", "sort"})),
     Tool("operation_get", "Show an operation: stages, waiting reason, problem, result.", shape=_OPERATION),
-    Tool("operation_wait", "Wait up to 50 s for an operation to end; call again until it rests.", shape=_OPERATION, hides=frozenset({"after"})),
+    Tool("operation_wait", "Wait up to 50 s for an operation to end; call again until it rests.", shape=_OPERATION, hides=_AFTER),
     Tool("operation_events", "List what happened in an operation.", shape=Shape.events),
     Tool("operation_retry", "Go on at the failed or blocked stage.", _O, _CHANGES, "operation_wait", _OPERATION),
     Tool("operation_cancel", "Stop an operation; what was made stays.", _O, _DESTROYS, "operation_wait", _OPERATION),
@@ -107,7 +110,8 @@ NOT_FOR_AGENTS: Mapping[str, str] = {
 INSTRUCTIONS = (
     "InstantStart makes and runs SageMaker HyperPod clusters on EKS. Look before you create: cluster_list, preflight_run. "
     "Ask the person only for zone, instance type, count and capacity type; take zone and type from zone_list and instance_type_list. "
-    "Steps in order: eks_create, dependencies_configure, hyperpod_create, storage_configure, cluster_verify; or cluster_create for all. "
+    "Steps in order: eks_create, cluster_select, dependencies_configure, hyperpod_create, storage_configure, cluster_verify; "
+    "or cluster_create for all. "
     "A changing tool answers an operation: call operation_wait until its status is succeeded, failed, "
     "cancelled or blocked, and report each answer. "
     "When it is blocked or failed, tell the person the problem and its hint; operation_retry goes on where it stopped. "

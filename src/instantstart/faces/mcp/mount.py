@@ -15,7 +15,7 @@ Asgi = Callable[..., Awaitable[None]]
 
 
 class Mount:
-    """``self`` is the ASGI app, ``self.lifespan`` goes to the app's lifespan; ``connect`` tells it the whole app, for calls in the process."""
+    """``self`` is the ASGI app; ``self.lifespan`` goes to the app's lifespan; ``connect`` tells it the whole app."""
 
     def __init__(self) -> None:
         self._app: Any = None

@@ -17,6 +17,8 @@ MAX_TEXT = 400
 MAX_ITEMS = 60
 #: about 2,000 tokens
 MAX_BYTES = 7000
+#: reasons that quote AWS or Kubernetes
+_FOREIGN = frozenset({"because", "why"})
 _DONE = frozenset({"done", "skipped"})
 _AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked", "awaiting_approval"})
 
@@ -33,7 +35,7 @@ def compact(value: Any, items: int = MAX_ITEMS) -> Any:
     if isinstance(value, str):
         return plain(value)
     if isinstance(value, Mapping):
-        kept = {plain(str(key), 80): compact(inner, items) for key, inner in value.items() if inner not in (None, "", [], {}, ())}
+        kept = {_named(str(key)): compact(inner, items) for key, inner in value.items() if inner not in (None, "", [], {}, ())}
         kept.update(
             {f"{key}_omitted": len(inner) - items for key, inner in value.items() if isinstance(inner, list) and len(inner) > items}
         )
@@ -41,6 +43,10 @@ def compact(value: Any, items: int = MAX_ITEMS) -> Any:
     if isinstance(value, list):
         return [compact(each, items) for each in value[:items]]
     return round(value, 1) if isinstance(value, float) else value
+
+
+def _named(key: str) -> str:
+    return f"untrusted_{key}" if key in _FOREIGN else plain(key, 80)
 
 
 def problem(document: Mapping[str, Any]) -> Json:
@@ -95,18 +101,30 @@ def operations(document: Mapping[str, Any]) -> Json:
 
 
 def events(document: Mapping[str, Any]) -> Json:
-    """Events: time, stage, and the text, which may quote AWS or Kubernetes."""
+    """Events: time, subject, and the text, which may quote AWS or Kubernetes."""
+    keys = ("seq", "at", "stage", "source", "subject")
     items = [
-        {
-            "seq": e["seq"],
-            "at": e["at"],
-            "stage": e.get("stage"),
-            "level": e["level"] if e["level"] != "info" else None,
-            "untrusted_message": e["message"],
-        }
+        {key: e.get(key) for key in keys}
+        | {"level": e["level"] if e["level"].lower() != "info" else None, "untrusted_message": e["message"]}
         for e in document["items"]
     ]
-    return compact({"shown": len(items), "last_seq": document["last_seq"], "items": items})  # type: ignore[no-any-return]
+    return compact({"shown": len(items), "last_seq": document.get("last_seq"), "items": items})  # type: ignore[no-any-return]
+
+
+def instance_types(document: Mapping[str, Any]) -> Json:
+    """Instance types on a line each; an unknown quota is said to be unknown."""
+    items = [
+        {
+            "name": o["name"],
+            "quota": "unknown" if o["quota"] is None else o["quota"],
+            "accelerators": f"{o['accelerators']} x {o['accelerator']}" if o["accelerators"] else None,
+            "vcpus": o["vcpus"],
+            "memory_gib": o["memory_gib"],
+            "zones": "unknown" if o["zones"] is None else ", ".join(o["zones"]),
+        }
+        for o in document["items"]
+    ]
+    return compact({"region": document["region"], "total": document["total"], "shown": len(items), "items": items})  # type: ignore[no-any-return]
 
 
 _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
@@ -114,6 +132,7 @@ _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
     Shape.operation: operation,
     Shape.operations: operations,
     Shape.events: events,
+    Shape.instance_types: instance_types,
 }
 
 
