@@ -54,6 +54,7 @@ app.command("demo")(demo.demo)
 app.command("login")(access.login)
 app.command("audit")(access.audit)
 app.command("me")(access.me)
+app.command("demo")(demo.demo)
 
 
 @app.callback(invoke_without_command=True)

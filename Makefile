@@ -1,0 +1,68 @@
+# Two commands are all a newcomer needs: `make demo` and `make test`. `make help` lists the rest.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export INSTANTSTART_SKIP_UI := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-test ui demo test test-all test-slow lint types contracts bench lock clean docs
+
+help: ## List the verbs
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/pyvenv.cfg:
+	@tools/make-venv $(PYTHON) $(VENV)
+
+$(VENV)/.run: $(VENV)/pyvenv.cfg locks/run.txt pyproject.toml
+	$(BIN)/python -m pip install -q --require-hashes -r locks/run.txt
+	$(BIN)/python -m pip install -q --no-deps -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/pyvenv.cfg locks/test.txt pyproject.toml
+	$(BIN)/python -m pip install -q --require-hashes -r locks/test.txt
+	$(BIN)/python -m pip install -q --no-deps -e .
+	@touch $@ $(VENV)/.run
+
+setup: $(VENV)/.run ## Install what running needs into .venv
+
+setup-test: $(VENV)/.test ## Install what testing needs, too
+	@tools/ensure-chromium
+
+ui: ## Build the console (Node from this machine, else from PyPI; without either the rest still works)
+	@tools/build-ui $(BIN)/python
+
+demo: setup ui ## An empty sandbox account becomes a verified cluster; the console stays open on port 3099
+	@$(BIN)/instantstart demo
+
+test: setup-test ui ## Lint, types, contracts and every test that is not slow
+	@$(MAKE) --no-print-directory lint types contracts
+	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
+
+test-all: setup-test ui ## The slow tests, too: crash enumeration, twenty kills, weather
+	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+test-slow: setup-test ## Only the slow tests
+	$(BIN)/python -m pytest -q -m slow $(PYTEST_ARGS)
+
+lint: ## Style, complexity, house rules
+	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check src tests tools
+
+types: ## mypy, strict
+	$(BIN)/mypy
+
+contracts: ## Who may import whom
+	$(BIN)/lint-imports --config .importlinter
+
+bench: setup-test ## Measure: pipeline, reaction, start, memory, catalogue; prints figures and ratios
+	$(BIN)/python -m tests.bench
+
+docs: setup-test ## Write the generated tables of docs/ anew
+	$(BIN)/python tools/generate_docs.py
+
+lock: ## Write the lock files anew from pyproject.toml
+	tools/lock $(BIN)/python
+
+clean: ## Remove what make made here (the demo's state, too)
+	rm -rf $(VENV) .instantstart src/instantstart/web ui/node_modules ui/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,177 @@
+"""``instantstart demo``: the sandbox and the control plane on this machine, the main job run before your eyes, the console left open.
+
+Both are the ordinary processes; nothing here knows more of them than their command lines and their HTTP.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from instantstart.base import problems
+from instantstart.faces.cli import show, watch
+from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.contexts import Context
+
+READY_SECONDS = 60.0
+SANDBOX_PORT = 4599
+OK, FAILED = 0, 1
+_INSTANCE_TYPE = "ml.g5.8xlarge"
+
+
+@dataclass(frozen=True)
+class Process:
+    """A child of the demo and where its output goes."""
+
+    child: subprocess.Popen[str]
+    log: Path
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the demo keeps its state; removing it starts from nothing.")] = Path(
+        ".instantstart/demo"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the console; 0 takes a free one.")] = 3099,
+    rate: Annotated[float, typer.Option(min=1, max=600, help="Sandbox seconds for each real second.")] = 30.0,
+    tag: Annotated[str | None, typer.Option(help="Tag of the cluster; left out: hypd- and today's date.")] = None,
+) -> None:
+    """Run the whole main job in the sandbox: an empty account becomes a verified cluster. With CI=true it ends after the job."""
+    with contextlib.ExitStack() as stack:
+        aws = stack.enter_context(sandbox(folder, rate))
+        url, sign_in = stack.enter_context(control_plane(folder, port, rate, aws))
+        token = (folder / "control-plane" / "admin-token").read_text().strip()
+        http = Client(Context(url, token, "demo"))
+        stack.callback(http.close)
+        operation = run_job(http, tag or f"hypd-{dt.date.today():%m%d}")
+        status = OK if verified(operation) else FAILED
+        if os.environ.get("CI") != "true":
+            _explain(folder, url, sign_in, aws, operation)
+            _stay()
+    show.note(last_line(operation))
+    raise typer.Exit(status)
+
+
+@contextlib.contextmanager
+def sandbox(folder: Path, rate: float) -> Iterator[dict[str, str]]:
+    """Run the sandbox; the environment that points boto3, aws and kubectl at it."""
+    if importlib.util.find_spec("instantstart_sandbox") is None:
+        raise problems.NotFound("demo.no_sandbox", "The sandbox is not installed.", hint="pip install 'instantstart[sandbox]'")
+    data = folder / "sandbox"
+    port = 0 if os.environ.get("CI") == "true" else SANDBOX_PORT
+    command = [sys.executable, "-m", "instantstart_sandbox", "serve", "--port", str(port), "--data", str(data), "--rate", str(rate)]
+    with _child(command, os.environ, folder / "sandbox.log") as process:
+        _await(process, '"ready": true')
+        told = json.loads((data / "credentials.json").read_text())
+        yield {
+            "AWS_ENDPOINT_URL": told["endpoint_url"],
+            "AWS_ACCESS_KEY_ID": told["access_key_id"],
+            "AWS_SECRET_ACCESS_KEY": told["secret_access_key"],
+            "AWS_REGION": told["region"],
+            "AWS_DEFAULT_REGION": told["region"],
+        }
+
+
+@contextlib.contextmanager
+def control_plane(folder: Path, port: int, rate: float, aws: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Run the control plane against the sandbox; its address and its one-time sign-in line."""
+    bundles = Path(str(importlib.util.find_spec("instantstart_sandbox").origin)).parent / "bundles"  # type: ignore[union-attr]
+    mine = {
+        "INSTANTSTART_DATA_DIR": str(folder / "control-plane"),
+        "INSTANTSTART_PORT": str(port),
+        "INSTANTSTART_CLOCK_RATE": str(rate),
+        "INSTANTSTART_SIMULATED": "true",
+        "INSTANTSTART_BUNDLES_DIR": str(bundles),
+    }
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "INSTANTSTART_"))}
+    with _child([sys.executable, "-m", "instantstart", "serve"], {**kept, **aws, **mine}, folder / "control-plane.log") as process:
+        _await(process, "Administrator's token")
+        lines = process.log.read_text().splitlines()
+        yield _after(lines, "InstantStart is ready: "), _after(lines, "Sign in once, within 10 minutes: ")
+
+
+def run_job(http: Client, tag: str) -> dict[str, Any]:
+    """Create the cluster through the door and follow it to its end."""
+    zone = next(z for z in http.get("/zones", instance_type=_INSTANCE_TYPE)["items"] if z["offers_type"])
+    ask = {"tag": tag, "zone": zone["zone_id"], "instance_type": _INSTANCE_TYPE, "instance_count": 1}
+    show.note(f"Creating the cluster {tag}: 1 x {_INSTANCE_TYPE} in {zone['name']} ({zone['zone_id']}), on demand.")
+    operation = http.call("POST", "/clusters", body=ask)
+    return dict(watch.follow(http, operation))
+
+
+def verified(operation: Mapping[str, Any]) -> bool:
+    """Whether the job ended with a verified cluster."""
+    return operation["status"] == "succeeded" and bool((operation.get("result") or {}).get("verified"))
+
+
+def last_line(operation: Mapping[str, Any]) -> str:
+    """The outcome in one line: the summary, or the true failure."""
+    result = operation.get("result") or {}
+    if verified(operation):
+        count = result["nodes"]
+        bound = "Bound" if all(claim["bound"] for claim in result["storage"]) else "not bound"
+        return f"cluster {result['tag']} verified: {count['ready']}/{count['wanted']} nodes Ready, storage {bound}"
+    problem = operation.get("problem") or {}
+    return f"cluster {operation['cluster']} {operation['status']}: {problem.get('detail') or 'not verified: ' + json.dumps(result)[:300]}"
+
+
+def _explain(folder: Path, url: str, sign_in: str, aws: Mapping[str, str], operation: Mapping[str, Any]) -> None:
+    script = folder / "env.sh"
+    script.write_text("".join(f"export {key}={value}\n" for key, value in aws.items()))
+    script.chmod(0o600)
+    eks = ((operation.get("result") or {}).get("eks") or {}).get("name", "NAME")
+    show.note(last_line(operation))
+    show.note(f"\nConsole:   {url}\nSign in:   {sign_in or 'instantstart token create (the link was used)'}")
+    show.note(f"aws:       . {script} && aws sagemaker list-clusters")
+    show.note(f"kubectl:   . {script} && aws eks update-kubeconfig --name {eks} --kubeconfig {folder}/kubeconfig")
+    show.note(f"           kubectl --kubeconfig {folder}/kubeconfig get nodes,pvc")
+    show.note(f"CLI:       INSTANTSTART_URL={url} INSTANTSTART_TOKEN=$(cat {folder}/control-plane/admin-token) instantstart cluster list")
+    show.note("Ctrl-C ends both; the state stays in the folder and goes on next time.")
+
+
+def _stay() -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(3600)
+
+
+@contextlib.contextmanager
+def _child(command: list[str], environment: Mapping[str, str], log: Path) -> Iterator[Process]:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as output:
+        child = subprocess.Popen(command, env=dict(environment), stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    try:
+        yield Process(child, log)
+    finally:
+        child.terminate()
+        try:
+            child.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            child.kill()
+
+
+def _await(process: Process, sign: str) -> None:
+    until = time.monotonic() + READY_SECONDS
+    while time.monotonic() < until:
+        if sign in process.log.read_text():
+            return
+        if process.child.poll() is not None:
+            break
+        time.sleep(0.1)
+    told = "\n".join(process.log.read_text().splitlines()[-5:])
+    raise problems.Broken("demo.not_started", f"{' '.join(process.child.args[1:4])} did not start: {told}", hint=f"See {process.log}.")  # type: ignore[index]
+
+
+def _after(lines: list[str], mark: str) -> str:
+    return next((line.removeprefix(mark) for line in lines if line.startswith(mark)), "")
