@@ -187,6 +187,14 @@ def test_a_custom_kind_is_discovered_once_and_a_missing_one_asked_again(wire: Wi
     assert cluster.serves("ray.io/v1/RayService")
 
 
+def test_what_we_may_do_is_asked_of_the_cluster(wire: Wire, cluster: KubeCluster) -> None:
+    wire.answer = good({"status": {"allowed": False, "reason": "no"}})
+    assert not cluster.may("create", "Deployment", "n")
+    review = json.loads(wire.asked[0].body)
+    assert review["spec"]["resourceAttributes"] == {"verb": "create", "group": "apps", "resource": "deployments", "namespace": "n"}
+    assert wire.asked[0].path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
 def test_log_parameters_are_the_apis_own(wire: Wire, cluster: KubeCluster) -> None:
     wire.answer = good(b"one\ntwo\n")
     assert cluster.log("a", "n", LogQuery(container="c", previous=True, tail_lines=5, limit_bytes=10, timestamps=True)) == "one\ntwo\n"

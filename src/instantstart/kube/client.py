@@ -219,6 +219,13 @@ class KubeCluster:
             raise errors.from_response(response.status_code, response.content, response.headers, self.connection.call(ask.method, ask.path))
         return Answer(response.status_code, kind, response.content)
 
+    def may(self, verb: str, kind: str | Kind, namespace: str | None = None) -> bool:
+        """Whether our identity may do this, by the cluster's own judgement. Raises Denied when it is not admitted at all."""
+        found = self.kinds.resolve(kind)
+        asked = {"verb": verb, "group": found.group, "resource": found.plural} | ({"namespace": namespace} if namespace else {})
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": asked}}
+        return bool(self.create(review).get("status", {}).get("allowed"))
+
     def version(self) -> str:
         """The API server's version, as ``v1.33.1-eks-...``."""
         return str(self._json(Ask("GET", "/version"))["gitVersion"])
