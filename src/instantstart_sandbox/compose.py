@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 
+from instantstart_sandbox.gateway import guards
 from instantstart_sandbox.gateway.server import Server
 from instantstart_sandbox.world.admin import Admin
 from instantstart_sandbox.world.clock import Clock
@@ -14,7 +15,7 @@ from instantstart_sandbox.world.settings import Settings
 from instantstart_sandbox.world.state import DEFAULT_REGION, World
 
 DEFAULT_RATE = 30.0
-_SERVICES = ("quotas", "sts_tokens", "hyperpod", "eks", "cloudformation")
+_SERVICES = ("quotas", "sts_tokens", "iam_simulation", "hyperpod", "eks", "cloudformation")
 
 
 class Sandbox:
@@ -50,6 +51,7 @@ def build(
     world = World(data_dir, clock=Clock(rate or DEFAULT_RATE), settings=Settings(), region=region)
     gateway = world.gateway
     gateway.admin = Admin(world)
+    guards.install(world)
     for name in _SERVICES:
         module = importlib.import_module(f"instantstart_sandbox.services.{name}")
         if hasattr(module, "install"):  # while the services are being written

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.gateway import validate, wire
 from instantstart_sandbox.gateway.errors import AwsError, ReplyLost
+from instantstart_sandbox.gateway.guarding import Chain, Inner
 from instantstart_sandbox.gateway.iam import Iam
 from instantstart_sandbox.gateway.inprocess import INTERNAL
-from instantstart_sandbox.gateway.registry import Context, Proceed
+from instantstart_sandbox.gateway.registry import Context
 from instantstart_sandbox.world.faults import Fault
 from instantstart_sandbox.world.journal import Entry
 
@@ -55,6 +56,7 @@ class Gateway:
     def __init__(self, world: World) -> None:
         self.world = world
         wire.follow(world.clock)
+        wire.reset_backends()
         self.moto = wire.Moto()
         self.iam = Iam(world)
         #: what is run after a call that may have changed something (the snapshot)
@@ -134,7 +136,8 @@ class Gateway:
 
     def _weather(self, visit: _Visit) -> None:
         """Draw a fault: wait, refuse, or note that the reply will be lost."""
-        assert visit.call is not None and visit.scope is not None
+        assert visit.call is not None
+        assert visit.scope is not None
         fault = self.world.faults.draw(visit.call.service, visit.call.operation, visit.scope.region)
         visit.fault = fault
         if fault is None:
@@ -148,7 +151,8 @@ class Gateway:
 
     def _act(self, visit: _Visit) -> wire.Answer:
         call, scope = visit.call, visit.scope
-        assert call is not None and scope is not None
+        assert call is not None
+        assert scope is not None
         context = visit.context = self._context(visit, scope)
         if not visit.internal or visit.environ[INTERNAL]:
             self.iam.authorize(context, call, visit.environ, visit.body)
@@ -187,30 +191,22 @@ class Gateway:
 
     def _moto(self, visit: _Visit) -> wire.Answer:
         call, scope, context = visit.call, visit.scope, visit.context
-        assert call is not None and scope is not None and context is not None
-        raw: list[wire.Answer] = []
+        assert call is not None
+        assert scope is not None
+        assert context is not None
 
-        def ask() -> dict[str, Any]:
+        def ask() -> wire.Answer:
             try:
-                answer = self.moto.ask(scope, context.account, visit.environ, visit.body)
+                return self.moto.ask(scope, context.account, visit.environ, visit.body)
             except wire.NotOffered as error:
                 raise self._missing(call) from error
-            raw.append(answer)
-            return wire.parsed(call, answer)
 
         guards = self.world.registry.guards(call.service, call.operation)
         if not guards:
-            try:
-                ask_raw = self.moto.ask(scope, context.account, visit.environ, visit.body)
-            except wire.NotOffered as error:
-                raise self._missing(call) from error
-            return ask_raw
-        proceed: Proceed = ask
-        changed = [False]
-        for guard in reversed(guards):
-            proceed = _around(guard, context, call.params, proceed, changed)
-        result = proceed()
-        return wire.reply(call, result, visit.request_id) if changed[0] or not raw else raw[-1]
+            return ask()
+        inner = Inner(call, ask)
+        result = Chain(guards, context, call.params, inner).run()
+        return inner.answer() if result is None else wire.reply(call, result, visit.request_id)
 
     def _missing(self, call: wire.Call) -> AwsError:
         self.world.journal.unsupported(call.service, call.operation)
@@ -259,23 +255,3 @@ class Gateway:
                 resource=visit.resource,
             )
         )
-
-
-def _around(guard: Any, context: Context, params: dict[str, Any], inner: Proceed, changed: list[bool]) -> Proceed:
-    """A guard with what it guards. A guard that answers None leaves the inner answer as it is."""
-
-    def run() -> dict[str, Any]:
-        made: list[dict[str, Any]] = []
-
-        def proceed() -> dict[str, Any]:
-            if not made:
-                made.append(inner())
-            return made[0]
-
-        result: dict[str, Any] | None = guard(context, params, proceed)
-        if result is None:
-            return proceed()
-        changed[0] = True
-        return result
-
-    return run

@@ -90,6 +90,11 @@ class Answer:
     body: bytes
 
 
+def service_model(service: str) -> Any:
+    """The service's model (botocore's, as moto loads it)."""
+    return get_service_model(service)
+
+
 def scope_of(environ: Environ, body: bytes, default_region: str) -> Scope | None:
     """The credential scope of a signed or presigned request; None for an anonymous one."""
     header = environ.get("HTTP_AUTHORIZATION", "")
