@@ -118,6 +118,7 @@ class Durable:
         """Let looks in flight finish and be recorded; leave the rest as it stands for the next launch."""
         self._on_loop(self._stop_looking)
         self._workers.shutdown(wait=True, cancel_futures=True)
+        logging.getLogger("dbos").setLevel(logging.ERROR)  # it warns of every coroutine that is dropped here on purpose
         self._on_loop(self._drop_tasks)
         DBOS.destroy()
         self._on_loop(self._drop_tasks)

@@ -12,7 +12,7 @@ from instantstart.base import log, problems
 from instantstart.base.clock import Clock
 from instantstart.base.outcome import Done, Wait
 from instantstart.operations.declare import Stage, Workflow
-from instantstart.operations.record import EXECUTING, FINISHED, Level, OperationStatus, StageStatus
+from instantstart.operations.record import EXECUTING, FINISHED, GOING, Level, OperationStatus, StageStatus
 from instantstart.operations.watch import Watch
 from instantstart.store import Store
 from instantstart.store.records import EventRow, OperationRow, StageRow
@@ -97,7 +97,7 @@ class Journal:
     def _restate(self, operation_id: str) -> None:
         """The operation waits when everything that goes on in it waits, and runs otherwise."""
         stages = [StageStatus(row.status) for row in self._rows.stages(operation_id)]
-        going = {status for status in stages if status in (StageStatus.running, StageStatus.waiting)}
+        going = GOING & set(stages)
         status = OperationStatus.waiting if going == {StageStatus.waiting} else OperationStatus.running
         if self._rows.get(operation_id).status != status:
             self._rows.update(operation_id, status=status)
@@ -127,7 +127,7 @@ class Journal:
     def end(self, row: OperationRow, status: OperationStatus, message: str, problem: problems.Problem | None, now: dt.datetime) -> None:
         """The operation comes to rest. A blocked one keeps its place: it has not ended."""
         for stage in self._rows.stages(row.id):
-            if stage.status in (StageStatus.running, StageStatus.waiting):
+            if stage.status in GOING:
                 self._rows.put_stage(at_rest(stage, now))
         document = log.redact(problem.document()) if problem else None
         ended_at = None if status is OperationStatus.blocked else now

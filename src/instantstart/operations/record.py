@@ -46,6 +46,8 @@ class StageStatus(StrEnum):
     blocked = "blocked"
 
 
+#: a stage with one of these is being looked at now
+GOING = frozenset({StageStatus.running, StageStatus.waiting})
 #: a stage with one of these never runs again
 FINISHED = frozenset({StageStatus.done, StageStatus.skipped})
 

@@ -9,7 +9,7 @@ from instantstart.base import problems
 from instantstart.base.clock import Clock
 from instantstart.operations.declare import Stage, Together, Workflow
 from instantstart.operations.reactions import next_step
-from instantstart.operations.record import FINISHED, TERMINAL, Operation, OperationStatus, StageStatus, StageView
+from instantstart.operations.record import EXECUTING, FINISHED, GOING, TERMINAL, Operation, OperationStatus, StageStatus, StageView
 from instantstart.store.records import Json, OperationRow, StageRow
 
 SLOW_FACTOR = 2.0
@@ -38,7 +38,7 @@ def operation_view(row: OperationRow, stages: Sequence[StageRow], workflow: Work
         ended_at=row.ended_at,
         elapsed_seconds=elapsed,
         typical_seconds=typical,
-        slow=any(view.slow for view in views) or _is_slow(elapsed, typical, ended=status in TERMINAL),
+        slow=any(view.slow for view in views) or _is_slow(elapsed, typical, going=status in EXECUTING),
         problem=row.problem,
         next_step=next_step(status, problems.from_document(row.problem) if row.problem else None),
         stages=views,
@@ -62,7 +62,7 @@ def stage_view(row: StageRow, stage: Stage | None, clock: Clock) -> StageView:
         since=row.since,
         elapsed_seconds=elapsed,
         typical_seconds=typical,
-        slow=_is_slow(elapsed, typical, ended=status not in (StageStatus.running, StageStatus.waiting)),
+        slow=_is_slow(elapsed, typical, going=status in GOING),
         progress=row.progress,
         attempt=row.attempt,
         problem=row.problem,
@@ -70,8 +70,8 @@ def stage_view(row: StageRow, stage: Stage | None, clock: Clock) -> StageView:
     )
 
 
-def _is_slow(elapsed: float, typical: float, *, ended: bool) -> bool:
-    return not ended and typical > 0 and elapsed > typical * SLOW_FACTOR
+def _is_slow(elapsed: float, typical: float, *, going: bool) -> bool:
+    return going and typical > 0 and elapsed > typical * SLOW_FACTOR
 
 
 def _typical_seconds(workflow: Workflow, skipped: Iterable[str]) -> float:
@@ -97,6 +97,6 @@ def _next_check_seconds(status: OperationStatus, stages: Sequence[StageView], cl
         return 0
     if status in (OperationStatus.blocked, OperationStatus.awaiting_approval):
         return _NEVER_STALE_SECONDS
-    present = [stage for stage in stages if stage.status in (StageStatus.running, StageStatus.waiting)]
+    present = [stage for stage in stages if stage.status in GOING]
     left = max((stage.typical_seconds - stage.elapsed_seconds for stage in present), default=0.0)
     return max(1, min(_NEVER_STALE_SECONDS, math.ceil(clock.real_seconds(left) / 5)))
