@@ -6,6 +6,7 @@ services apply. A stack's whole state is JSON under ``world.state["cloudformatio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.gateway.registry import Context
@@ -32,7 +33,7 @@ def install(world: World) -> None:
             return {"TemplateBody": wanted["template"], "StagesAvailable": ["Original", "Processed"]}
         return stacks.template(ctx, StackName or "")
 
-    operations = {
+    operations: dict[str, Callable[..., dict[str, Any] | None]] = {
         "CreateStack": stacks.create,
         "UpdateStack": stacks.update,
         "DeleteStack": stacks.delete,

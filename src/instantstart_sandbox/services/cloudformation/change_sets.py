@@ -70,8 +70,8 @@ class ChangeSets:
             wanted["on_failure"] = asked["OnStackFailure"]
         change_set = ChangeSet(
             id=ctx.arn("cloudformation", f"changeSet/{ChangeSetName}/{uuid.uuid4()}"), name=ChangeSetName, stack=stack["id"], kind=kind,
-            description=asked.get("Description") or "", status="CREATE_PENDING", reason=_NO_CHANGES if empty else "", execution="UNAVAILABLE",
-            created=self.engine.now(), wanted=wanted, changes=[_view(change) for change in found],
+            description=asked.get("Description") or "", status="CREATE_PENDING", reason=_NO_CHANGES if empty else "",
+            execution="UNAVAILABLE", created=self.engine.now(), wanted=wanted, changes=[_view(change) for change in found],
         )  # fmt: skip
         self._sets[change_set["id"]] = change_set
         self.engine.world.clock.after(SECONDS, READY, set_id=change_set["id"])
@@ -172,7 +172,7 @@ class ChangeSets:
         stack = self.engine.stacks[found["stack"]]
         wanted = copy.deepcopy(found["wanted"])
         for key in ("events", "tick"):
-            wanted[key] = stack[key]  # type: ignore[literal-required]
+            wanted[key] = stack[key]
         if asked.get("DisableRollback"):
             wanted["on_failure"] = "DO_NOTHING"
         wanted["token"], wanted["change_set"] = asked.get("ClientRequestToken") or "", found["id"]

@@ -48,7 +48,6 @@ def changes(engine: Engine, stack: Stack, wanted: Stack, plan: Plan) -> list[Cha
     current = {n: r for n, r in stack["resources"].items() if r["physical"] and not r["status"].startswith("DELETE_")}
     plan.scope.made = {**{name: Made(UNKNOWN, _AnyAttribute()) for name in plan.resources}, **made}
     found: list[Change] = []
-    replaced: set[str] = set()
     for name in _in_order(plan):
         declared = plan.resources[name]
         record = current.get(name)
@@ -56,25 +55,29 @@ def changes(engine: Engine, stack: Stack, wanted: Stack, plan: Plan) -> list[Cha
             found.append(Change("Add", name, declared["Type"], ""))
             continue
         if record["type"] != declared["Type"]:
-            raise invalid(
-                f"Update of resource type is not permitted. The new template modifies resource type of the following resources: [{name}]"
-            )
+            listed = f"The new template modifies resource type of the following resources: [{name}]"
+            raise invalid(f"Update of resource type is not permitted. {listed}")
         old, new = record["properties"], _resolved(plan, name)
         touched = sorted(key for key in set(old) | set(new) if old.get(key) != new.get(key))
-        if not touched and stack["tags"] == wanted["tags"] and _settled(record["status"]) and not _metadata_differs(stack, name, declared):
-            if not replaced & set(plan.needs[name]):
-                continue
+        retagged = stack["tags"] != wanted["tags"] or not _settled(record["status"]) or _metadata_differs(stack, name, declared)
+        if not touched and not retagged:
+            continue
         create_only = engine.handlers[record["type"]].shape.replaced_by(old, new)
         if create_only:
-            replaced.add(name)
             plan.scope.made = {**plan.scope.made, name: Made(UNKNOWN, _AnyAttribute())}
-        kind = "True" if create_only else "False"
-        if create_only and all(UNKNOWN in str(new.get(key.split("/")[0])) for key in create_only):
-            kind = "Conditional"
-        if touched or create_only or not replaced & set(plan.needs[name]) or stack["tags"] != wanted["tags"]:
-            found.append(Change("Modify", name, record["type"], record["physical"], kind, tuple(touched or ("Tags",))))
+        found.append(
+            Change("Modify", name, record["type"], record["physical"], _replacement(create_only, new), tuple(touched or ("Tags",)))
+        )
     gone = [name for name in current if name not in plan.resources]
     return found + [Change("Remove", name, current[name]["type"], current[name]["physical"]) for name in gone]
+
+
+def _replacement(create_only: list[str], new: dict[str, Any]) -> str:
+    """Conditional: only values that are not known yet decide it."""
+    if not create_only:
+        return "False"
+    unknown = all(UNKNOWN in str(new.get(key.split("/", 1)[0])) for key in create_only)
+    return "Conditional" if unknown else "True"
 
 
 def _in_order(plan: Plan) -> list[str]:

@@ -37,7 +37,6 @@ class Engine:
         self.world = world
         self.handlers: dict[str, Handler] = HANDLERS
         self._busy: set[str] = set()
-        self._clients: dict[tuple[str, str, str], Any] = {}
         world.clock.on(TICK, self.tick)
 
     # What the steps ask of the engine
@@ -60,13 +59,7 @@ class Engine:
         """``clients(service)``: in-process clients in the stack's region, acting for its role or its creator."""
         principal = stack["role"] or stack["principal"]
 
-        def client(service: str) -> Any:
-            key = (service, stack["region"], principal)
-            if key not in self._clients:
-                self._clients[key] = self.world.client(service, stack["region"], principal)
-            return self._clients[key]
-
-        return client
+        return lambda service: self.world.client(service, stack["region"], principal)
 
     def request(self, stack: Stack, logical_id: str, record: Resource) -> Request:
         """A handler's view of one resource."""

@@ -29,6 +29,7 @@ def resource_status(stack: Stack, now: float, logical_id: str, record: Resource,
     stack["events"].append(
         Event(
             id=f"{logical_id}-{status}-{moment}-{len(stack['events'])}", at=now, logical=logical_id, physical=record["physical"],
-            type=record["type"], status=status, reason=reason, properties=json.dumps(record["properties"], default=str), token=stack["token"],
+            type=record["type"], status=status, reason=reason, properties=json.dumps(record["properties"], default=str),
+            token=stack["token"],
         )
     )  # fmt: skip

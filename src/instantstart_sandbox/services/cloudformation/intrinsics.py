@@ -43,7 +43,8 @@ class Scope:
         conditions = self.template.get("Conditions") or {}
         if condition not in conditions:
             raise invalid(
-                f"Template format error: Unresolved dependencies [{condition}]. Cannot reference resources in the Conditions block of the template"
+                f"Template format error: Unresolved dependencies [{condition}]. "
+                "Cannot reference resources in the Conditions block of the template"
             )
         if condition not in self._truths:
             self._truths[condition] = None
@@ -134,7 +135,8 @@ class Scope:
     def _find_in_map(self, argument: Any) -> Any:
         if not isinstance(argument, list) or len(argument) not in (3, 4) or not all(isinstance(a, (str, int)) for a in argument[:3]):
             raise invalid(
-                "Template error: every Fn::FindInMap object requires three parameters, the map name, map key and the attribute for return value"
+                "Template error: every Fn::FindInMap object requires three parameters, "
+                "the map name, map key and the attribute for return value"
             )
         name, top, second = (str(a) for a in argument[:3])
         mappings = self.template.get("Mappings") or {}

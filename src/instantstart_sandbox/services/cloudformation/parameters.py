@@ -68,7 +68,8 @@ def merge(template: Template, given: list[dict[str, Any]], previous: Mapping[str
         if parameter.get("UsePreviousValue"):
             if key not in previous:
                 raise invalid(
-                    f"Invalid input for parameter key {key}. Cannot specify usePreviousValue as true for a parameter key not in the previous template"
+                    f"Invalid input for parameter key {key}. "
+                    "Cannot specify usePreviousValue as true for a parameter key not in the previous template"
                 )
             values[key] = previous[key]
         else:

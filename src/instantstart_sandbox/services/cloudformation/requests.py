@@ -112,8 +112,8 @@ def new_stack(ctx: Context, name: str) -> Stack:
         id=ctx.arn("cloudformation", f"stack/{name}/{uuid.uuid4()}"), name=name, region=ctx.region, account=ctx.account,
         principal=ctx.principal_arn, status="", reason="", created=ctx.clock.now(), updated=None, deleted=None, template="", parameters={},
         resolved={}, tags={}, capabilities=[], notification_arns=[], role="", on_failure="ROLLBACK", timeout_minutes=None, protected=False,
-        retain_except_on_create=False, force_delete=False, token="", phase="", deadline=None, failed=[], retain=[], resources={}, leftovers={},
-        outputs=[], imports=[], events=[], before={}, change_set="", tick=0,
+        retain_except_on_create=False, force_delete=False, token="", phase="", deadline=None, failed=[], retain=[], resources={},
+        leftovers={}, outputs=[], imports=[], events=[], before={}, change_set="", tick=0,
     )  # fmt: skip
 
 

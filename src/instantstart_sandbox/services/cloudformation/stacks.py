@@ -119,7 +119,8 @@ class Stacks:
         retain = asked.get("RetainResources") or []
         if retain and stack["status"] != "DELETE_FAILED":
             raise invalid(
-                f"Invalid operation on stack [{stack['id']}]. Specifying resources to retain is only valid for stacks in the DELETE_FAILED state."
+                f"Invalid operation on stack [{stack['id']}]. "
+                "Specifying resources to retain is only valid for stacks in the DELETE_FAILED state."
             )
         unknown = sorted(set(retain) - set(stack["resources"]))
         if unknown:

@@ -41,9 +41,9 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Refuse an alias, as CloudFormation does: it also keeps a small document from growing without bound."""
-        if self.check_event(yaml.AliasEvent):  # type: ignore[no-untyped-call]
+        if self.check_event(yaml.AliasEvent):
             raise invalid("Template format error: YAML aliases are not allowed in CloudFormation templates")
-        return super().compose_node(parent, index)  # type: ignore[no-untyped-call]
+        return super().compose_node(parent, index)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -56,19 +56,19 @@ _SHORT_TAGS = frozenset(graph.FUNCTIONS) | {"Ref", "Condition"}
 def _short_tag(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
     if suffix not in _SHORT_TAGS:
         raise yaml.constructor.ConstructorError(None, None, f"unknown tag !{suffix}", node.start_mark)
-    value: Any
+    value: Any = None
     if isinstance(node, yaml.ScalarNode):
         value = loader.construct_scalar(node)
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
-    else:
+    elif isinstance(node, yaml.MappingNode):
         value = loader.construct_mapping(node, deep=True)
     if suffix == "GetAtt" and isinstance(value, str):
         value = value.split(".", 1)
     return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
 
 
-_Loader.add_multi_constructor("!", _short_tag)  # type: ignore[no-untyped-call]
+_Loader.add_multi_constructor("!", _short_tag)
 
 
 def _parse(text: str) -> Any:
@@ -93,26 +93,29 @@ def load(text: str) -> Template:
     template = _parse(text)
     if not isinstance(template, dict):
         raise invalid("Template format error: unsupported structure.")
-    unknown = sorted(str(k) for k in set(template) - SECTIONS)
-    if unknown:
-        raise invalid(f"Invalid template property or properties [{', '.join(unknown)}]")
-    if template.get("Transform") or template.get("Hooks"):
-        raise invalid("Template error: the sandbox does not run transforms (macros, language extensions) or hooks")
-    if str(template.get("AWSTemplateFormatVersion", "2010-09-09")) != "2010-09-09":
-        raise invalid("Template format error: unsupported value for AWSTemplateFormatVersion.")
-    if not isinstance(template.get("Description", ""), str):
-        raise invalid("Template format error: Description must be a string.")
+    _check_head(template)
     for section in ("Parameters", "Mappings", "Conditions", "Resources", "Outputs", "Metadata", "Rules"):
         _check_section(section, template)
     if not template.get("Resources"):
         raise invalid("Template format error: At least one Resources member must be defined.")
-    if template.get("Rules"):
-        raise invalid("Template error: the sandbox does not evaluate the Rules section")
     for name, resource in template["Resources"].items():
         _check_resource(name, resource)
-    for name, output in template.get("Outputs", {}).items():
+    for name, output in (template.get("Outputs") or {}).items():
         _check_output(name, output)
     return template
+
+
+def _check_head(template: Template) -> None:
+    unknown = sorted(str(k) for k in set(template) - SECTIONS)
+    if unknown:
+        raise invalid(f"Invalid template property or properties [{', '.join(unknown)}]")
+    for section in ("Transform", "Hooks", "Rules"):
+        if template.get(section):
+            raise invalid(f"Template error: the sandbox does not evaluate the {section} section")
+    if str(template.get("AWSTemplateFormatVersion", "2010-09-09")) != "2010-09-09":
+        raise invalid("Template format error: unsupported value for AWSTemplateFormatVersion.")
+    if not isinstance(template.get("Description", ""), str):
+        raise invalid("Template format error: Description must be a string.")
 
 
 def _check_section(section: str, template: Template) -> None:

@@ -16,10 +16,11 @@ class Instance(TaggedEc2):
 
     type = "AWS::EC2::Instance"
     shape = shape(
-        "BlockDeviceMappings[] EbsOptimized IamInstanceProfile ImageId! InstanceType KeyName! MetadataOptions Monitoring SecurityGroupIds[] "
-        "SubnetId! Tags[] UserData",
-        unsupported="AdditionalInfo Affinity AvailabilityZone CpuOptions CreditSpecification DisableApiTermination ElasticGpuSpecifications "
-        "ElasticInferenceAccelerators EnclaveOptions HibernationOptions HostId HostResourceGroupArn InstanceInitiatedShutdownBehavior "
+        "BlockDeviceMappings[] EbsOptimized IamInstanceProfile ImageId! InstanceType KeyName! MetadataOptions Monitoring "
+        "SecurityGroupIds[] SubnetId! Tags[] UserData",
+        unsupported="AdditionalInfo Affinity AvailabilityZone CpuOptions CreditSpecification DisableApiTermination "
+        "ElasticGpuSpecifications ElasticInferenceAccelerators "
+        "EnclaveOptions HibernationOptions HostId HostResourceGroupArn InstanceInitiatedShutdownBehavior "
         "Ipv6AddressCount Ipv6Addresses KernelId LaunchTemplate LicenseSpecifications NetworkInterfaces PlacementGroupName "
         "PrivateDnsNameOptions PrivateIpAddress PropagateTagsToVolumeOnCreation RamdiskId SecurityGroups SourceDestCheck SsmAssociations "
         "Tenancy Volumes",
@@ -28,8 +29,8 @@ class Instance(TaggedEc2):
 
     def create(self, request: Request) -> None:
         """RunInstances of one instance."""
-        asked = request.only("BlockDeviceMappings", "EbsOptimized", "ImageId", "InstanceType", "KeyName", "MetadataOptions", "SecurityGroupIds",
-                             "SubnetId")  # fmt: skip
+        plain = ("BlockDeviceMappings", "EbsOptimized", "ImageId", "InstanceType", "KeyName", "MetadataOptions")
+        asked = request.only(*plain, "SecurityGroupIds", "SubnetId")
         if "IamInstanceProfile" in request.properties:
             asked["IamInstanceProfile"] = {"Name": request.get("IamInstanceProfile")}
         if "Monitoring" in request.properties:

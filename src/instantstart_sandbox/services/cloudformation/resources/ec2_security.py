@@ -29,7 +29,7 @@ def permission(rule: dict[str, Any]) -> dict[str, Any]:
     if len(named) != 1:
         raise Failure("Exactly one source or destination of a security group rule must be specified", "InvalidRequest")
     member, key = peers[named[0]]
-    ports = {name: int(rule[name]) for name in ("FromPort", "ToPort") if name in rule}
+    ports: dict[str, Any] = {name: int(rule[name]) for name in ("FromPort", "ToPort") if name in rule}
     return {"IpProtocol": str(rule["IpProtocol"]), **ports, member: [{key: rule[named[0]], **why}]}
 
 

@@ -33,8 +33,12 @@ class Failure(Exception):  # noqa: N818 - it ends one resource, not the program
 
 
 #: error codes after which a delete is tried again for a while
-_BUSY = ("DependencyViolation", "DeleteConflict", "ResourceInUse", "ResourceInUseException", "ConflictException", "InvalidParameterException",
-         "IncorrectState", "InvalidIPAddress.InUse", "InvalidAddress.Locked", "OperationAborted", "ThrottlingException")  # fmt: skip
+_BUSY = frozenset(
+    {
+        "DependencyViolation", "DeleteConflict", "ResourceInUse", "ResourceInUseException", "ConflictException", "IncorrectState",
+        "InvalidParameterException", "InvalidIPAddress.InUse", "InvalidAddress.Locked", "OperationAborted", "ThrottlingException",
+    }
+)  # fmt: skip
 
 
 @dataclass

@@ -25,7 +25,8 @@ class Role(Handler):
 
     type = "AWS::IAM::Role"
     shape = shape(
-        "AssumeRolePolicyDocument* Description ManagedPolicyArns[] MaxSessionDuration Path! PermissionsBoundary Policies[] RoleName! Tags[]",
+        "AssumeRolePolicyDocument* Description ManagedPolicyArns[] MaxSessionDuration Path! PermissionsBoundary Policies[] "
+        "RoleName! Tags[]",
         Policies="PolicyDocument* PolicyName*",
     )
     #: CloudFormation holds a role back until it is visible elsewhere

@@ -20,7 +20,8 @@ class Bucket(Handler):
     type = "AWS::S3::Bucket"
     shape = shape(
         "BucketEncryption BucketName! OwnershipControls PublicAccessBlockConfiguration Tags[] VersioningConfiguration",
-        unsupported="AbacStatus AccelerateConfiguration AccessControl AnalyticsConfigurations BucketNamePrefix BucketNamespace CorsConfiguration "
+        unsupported="AbacStatus AccelerateConfiguration AccessControl AnalyticsConfigurations BucketNamePrefix BucketNamespace "
+        "CorsConfiguration "
         "IntelligentTieringConfigurations InventoryConfigurations LifecycleConfiguration LoggingConfiguration MetadataConfiguration "
         "MetadataTableConfiguration MetricsConfigurations NotificationConfiguration ObjectLockConfiguration ObjectLockEnabled "
         "ReplicationConfiguration WebsiteConfiguration",
