@@ -57,8 +57,15 @@ def ensure(cluster: KubeCluster, release: Release, takeover: Takeover = Takeover
     applied = 0
     for wave, resources in release.waves():
         for resource in resources:
-            if identity(resource) not in left_alone:
+            if identity(resource) in left_alone:
+                continue
+            try:
                 applied += _apply(cluster, resource, force=takeover is Takeover.overwrite)
+            except problems.NotFound as error:
+                if error.code != "kubernetes.kind_not_served" or not _defines(release, resource):
+                    raise
+                # Established is said a moment before every API server serves the kind.
+                return Wait(_DEFINITION_SECONDS, f"Kubernetes is taking in {resource['kind']}.")
         waiting = _unestablished(cluster, resources) if wave == DEFINITIONS else []
         if waiting:
             return Wait(_DEFINITION_SECONDS, f"Kubernetes is taking in {sentence(waiting)}.")
@@ -85,6 +92,12 @@ def remove(cluster: KubeCluster, release: Release) -> Outcome:
             return Wait(_REMOVAL_SECONDS, f"Being removed: {sentence(left)}.", Progress(place, len(waves), "steps"))
     cluster.kinds.forget()
     return Done({"bundle": release.name})
+
+
+def _defines(release: Release, resource: Resource) -> bool:
+    """Whether the release itself brings the definition of this object's kind."""
+    kinds = (r["spec"]["names"]["kind"] for r in release.resources if r["kind"] == "CustomResourceDefinition")
+    return resource["kind"] in kinds
 
 
 def _apply(cluster: KubeCluster, resource: Resource, *, force: bool) -> bool:

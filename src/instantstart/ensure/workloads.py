@@ -12,7 +12,7 @@ from typing import Any
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait
-from instantstart.ensure import pods
+from instantstart.ensure import pods, slots
 from instantstart.ensure.releases import Check, Release, Resource, sentence
 from instantstart.kube import shapes
 from instantstart.kube.client import KubeCluster
@@ -127,7 +127,8 @@ def _unready(cluster: KubeCluster, live: Resource, wanted: int) -> tuple[State, 
     selector = live["spec"].get("selector", {}).get("matchLabels") or {}
     told = pods.explain(_pods(cluster, live["metadata"]["namespace"], selector))
     if told is not None:
-        return _FROM_POD[told.trouble], told.text
+        full = f" ({slots.read(cluster).sentence()})" if "Too many pods" in told.text else ""
+        return _FROM_POD[told.trouble], told.text + full
     conditions = (live.get("status") or {}).get("conditions") or ()
     refused = next((c for c in conditions if c["type"] == "ReplicaFailure" and c["status"] == "True"), None)
     if refused is not None:
