@@ -16,8 +16,9 @@ from .loops.daemonset import DaemonSetController
 from .loops.deployment import DeploymentController
 from .loops.disruption import BudgetController, TaintEviction
 from .loops.engine import Controller, Engine
-from .loops.gc import CustomKindController, GarbageCollector, NamespaceController, PodCollector
+from .loops.gc import GarbageCollector, NamespaceController, PodCollector
 from .loops.job import JobController
+from .loops.objects import stamp
 from .loops.replicaset import ReplicaSetController
 from .loops.scheduler import Scheduler
 from .loops.service import EndpointsController, LoadBalancerController
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _STANDING: tuple[type[Controller], ...] = (
     GarbageCollector,
     NamespaceController,
-    CustomKindController,
     PodCollector,
     DeploymentController,
     ReplicaSetController,
@@ -49,14 +49,21 @@ _STANDING: tuple[type[Controller], ...] = (
 _OPERATORS: tuple[type[Controller], ...] = ()
 
 
-def start_controllers(cluster: Cluster) -> Engine:
-    """Start everything in the cluster's loop; it stops with the cluster."""
+def assemble(cluster: Cluster) -> tuple[Engine, AwsView]:
+    """Everything wired up, nothing running yet."""
     engine = Engine(cluster)
+    # What controllers write in the course of a warp bears the moment it belongs to, not the end of the warp.
+    cluster.pipeline.timestamp = lambda: stamp(engine.now())
     for kind in (*_STANDING, *_OPERATORS):
         engine.add(kind(engine))
     view = AwsView(cluster)
     engine.add(NodeBridge(engine, view))
     engine.add(AddonController(engine, view))
+    return engine, view
+
+
+def start_controllers(cluster: Cluster) -> None:
+    """Start everything in the cluster's loop; it stops with the cluster."""
+    engine, view = assemble(cluster)
     cluster.start(engine.run(), name="controllers")
     cluster.start(view.run(), name="aws view")
-    return engine

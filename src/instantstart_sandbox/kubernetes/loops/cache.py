@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..store import DELETED, Change
+from ..store import DELETED, Change, Collection
 from .objects import Object, spec_of
 
 if TYPE_CHECKING:
@@ -39,13 +39,16 @@ class Cache:
             return
         held: dict[str, Object] = {}
         self._objects[resource] = held
-        collection = self._cluster.store.collection(resource)
+        collection = self._collection(resource)
         for key, entry in list(collection.scan()):
             held[key] = decode(entry.object())
             self._index(resource, key, None, held[key])
         collection.listeners.add(lambda change: self._changed(resource, change))
         for obj in list(held.values()):
             self._observer(resource, None, obj)
+
+    def _collection(self, resource: str) -> Collection:
+        return self._cluster.pipeline.collection(self._cluster.catalog.find(resource))
 
     def _changed(self, resource: str, change: Change) -> None:
         held = self._objects[resource]
@@ -77,7 +80,7 @@ class Cache:
         held = self._objects[resource]
         if namespace is None:
             return list(held.values())
-        keys = self._cluster.store.collection(resource).scan(prefix=f"{namespace}/")
+        keys = self._collection(resource).scan(prefix=f"{namespace}/")
         return [held[key] for key, _ in keys if key in held]
 
     def owned(self, resource: str, uid: str) -> list[Object]:

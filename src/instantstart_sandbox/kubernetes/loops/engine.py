@@ -19,7 +19,8 @@ from .cache import Cache
 from .objects import Object, name_of, namespace_of
 
 if TYPE_CHECKING:
-    from ..cluster import Client, Cluster
+    from ..client import Client
+    from ..cluster import Cluster
 
 log = logging.getLogger(__name__)
 #: A warp or a new rate of the clock is noticed within this many real seconds.
@@ -128,10 +129,19 @@ class Engine:
                         self._ready.setdefault((controller.name, key), controller)
         self._wake.set()
 
-    async def run(self) -> None:
-        """Work for ever."""
+    def begin(self) -> None:
+        """Take up everything that exists."""
         for resource in self._by_resource:
             self.cache.follow(resource)
+
+    @property
+    def next_due(self) -> float | None:
+        """The virtual moment of the next dated key."""
+        return self._dated[0][0] if self._dated else None
+
+    async def run(self) -> None:
+        """Work for ever."""
+        self.begin()
         done = 0
         while True:
             if await self.step():
@@ -169,9 +179,9 @@ class Engine:
             # Somebody else wrote meanwhile, or the object is gone: the next look decides.
             log.debug("%s %s: %s", controller.name, key, error)
             self._retry(ident, controller)
-        except Exception:
+        except Exception as error:
             log.exception("controller %s failed on %s", controller.name, key)
-            self.cluster.crashes += 1
+            self.cluster.crashes.append(f"controller {controller.name} on {key}: {error!r}")
             self._retry(ident, controller)
         else:
             self._failures.pop(ident, None)
@@ -185,7 +195,7 @@ class Engine:
         timeout = None
         if self._dated:
             left = (self._dated[0][0] - self.cluster.clock.now()) / self.cluster.clock.rate
-            timeout = max(min(left, _SLICE_SECONDS), 0.0)
+            timeout = max(min(left, _SLICE_SECONDS), 0.001)
         try:
             async with asyncio.timeout(timeout):
                 await self._wake.wait()

@@ -1,4 +1,4 @@
-"""Garbage collection by owner references, emptying of namespaces and of removed custom kinds, pods whose node is gone."""
+"""Garbage collection by owner references, emptying of namespaces, pods whose node is gone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from .objects import (
 )
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-_CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 #: How long a pod may outlive its node before the pod collector takes it, as in kube-controller-manager.
 _QUARANTINE_SECONDS = 40.0
@@ -51,7 +50,7 @@ class GarbageCollector(Controller):
             if name in self._heard or name == "events":
                 continue
             self._heard.add(name)
-            collection = self.cluster.collection(name)
+            collection = self.cluster.pipeline.collection(resource)
             collection.listeners.add(self._hearing(name))
             for key, entry in collection.scan():
                 if any(mark in entry.raw for mark in _MARKS):
@@ -195,32 +194,6 @@ class NamespaceController(Controller):
         for kind, (status, (reason, message)) in said.items():
             conditions = with_condition(conditions, {"type": kind, "status": str(status), "reason": reason, "message": message}, self.now())
         await self.engine.write_status("namespaces", namespace, {"conditions": conditions}, self.client)
-
-
-class CustomKindController(Controller):
-    """Removes the objects of a CustomResourceDefinition under deletion, then its finalizer."""
-
-    name = "crd-finalizer"
-    watched = (_CRDS,)
-
-    def keys(self, resource: str, obj: Object) -> Iterable[str]:
-        """Definitions under deletion."""
-        return [key_of(obj)] if deleting(obj) else []
-
-    async def reconcile(self, key: str) -> None:
-        """Delete the custom objects; done when none is left."""
-        found = self.cache.get(_CRDS, key)
-        if found is None or _CRD_CLEANUP not in (meta(found).get("finalizers") or []):
-            return
-        if key in self.cluster.catalog:
-            for obj in self.cluster.read_all(key):
-                if not deleting(obj):
-                    await self.client.delete(key, name_of(obj), namespace_of(obj) or None)
-            if self.cluster.read_all(key):
-                self.later(_LOOK_AGAIN_SECONDS, key)
-                return
-        left = [f for f in meta(found)["finalizers"] if f != _CRD_CLEANUP]
-        await self.client.patch(_CRDS, key, {"metadata": {"finalizers": left}})
 
 
 class PodCollector(Controller):

@@ -256,9 +256,10 @@ class JobController(Controller):
         last = max(seconds_of(_ended(p)) or seconds_of(meta(p).get("creationTimestamp")) for p in failures)
         wait = min(_FIRST_BACKOFF_SECONDS * 2 ** (len(failures) - 1), _LONGEST_BACKOFF_SECONDS)
         left = last + wait - self.now()
-        if left > 0:
-            self.later(left, key)
-        return left > 0
+        if left <= 0:
+            return False
+        self.later(left, key)
+        return True
 
     def _pod(self, job: Object, number: int | None) -> Object:
         pod = pod_from(copy.deepcopy(spec_of(job)["template"]), job)
