@@ -13,6 +13,7 @@ from instantstart_sandbox.gateway.guards import (
     ec2_requests,
     endpoint_services,
     iam_documents,
+    s3_policies,
     stale,
 )
 
@@ -22,5 +23,15 @@ if TYPE_CHECKING:
 
 def install(world: World) -> None:
     """Register every guard; the first registered is the outermost."""
-    for module in (ec2_requests, stale, ec2_limits, ec2_network, ec2_endpoints, ec2_interfaces, ec2_addresses, endpoint_services, iam_documents):
+    for module in (
+        ec2_requests,
+        stale,
+        ec2_limits,
+        ec2_network,
+        ec2_endpoints,
+        ec2_interfaces,
+        ec2_addresses,
+        endpoint_services,
+        iam_documents,
+    ):
         module.install(world)
