@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 ADMIN_USER = "instantstart-admin"
 _ADMIN_POLICY = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
 _SKEW_SECONDS = 300.0
+_PLAIN_HEADERS = (("content-type", "CONTENT_TYPE"), ("content-length", "CONTENT_LENGTH"))
 #: how each service says that a key is not known
 _UNKNOWN_KEY = {
     "ec2": ("AuthFailure", "AWS was not able to validate the provided access credentials", 401),
     "s3": ("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.", 403),
 }
-_DENIED_CODE = {"ec2": "UnauthorizedOperation", "s3": "AccessDenied", "iam": "AccessDenied", "sts": "AccessDenied", "cloudformation": "AccessDenied"}
+#: the services that speak XML say AccessDenied
+_DENIED_CODE = {"ec2": "UnauthorizedOperation"} | dict.fromkeys(("s3", "iam", "sts", "cloudformation"), "AccessDenied")
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Iam:
                 region = {"aws": self._world.region, "aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}[partition]
                 backend.create_user(region, ADMIN_USER)
                 backend.put_user_policy(ADMIN_USER, "administrator", _ADMIN_POLICY)
-                key = AccessKey(ADMIN_USER, "AKIA", self._world.account)
+                key: Any = AccessKey(ADMIN_USER, "AKIA", self._world.account)  # type: ignore[abstract]
                 key.access_key_id, key.secret_access_key = keys["access_key_id"], keys["secret_access_key"]
                 backend.users[ADMIN_USER].access_keys.append(key)
                 backend.access_keys[key.access_key_id] = key
@@ -153,14 +155,14 @@ class Iam:
         if caller is None:
             return
         headers = {name[5:].lower().replace("_", "-"): str(value) for name, value in environ.items() if name.startswith("HTTP_")}
-        headers |= {name: environ[key] for name, key in (("content-type", "CONTENT_TYPE"), ("content-length", "CONTENT_LENGTH")) if key in environ}
+        headers |= {name: environ[key] for name, key in _PLAIN_HEADERS if key in environ}
         query = environ.get("QUERY_STRING", "")
         claim = signatures.claim_of_header(headers.get("authorization", ""), headers.get("x-amz-date", ""))
-        presigned = claim is None
+        unsigned_body = claim is None and call.service == "s3"
         claim = claim or signatures.claim_of_query(query)
-        hashed = headers.get("x-amz-content-sha256") or ("UNSIGNED-PAYLOAD" if presigned and call.service == "s3" else hashlib.sha256(body).hexdigest())
+        hashed = "UNSIGNED-PAYLOAD" if unsigned_body else hashlib.sha256(body).hexdigest()
         path = str(environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/")).split("?", 1)[0]
-        signed = signatures.Signed(environ["REQUEST_METHOD"], path, query, headers, hashed)
+        signed = signatures.Signed(environ["REQUEST_METHOD"], path, query, headers, headers.get("x-amz-content-sha256") or hashed)
         if claim is None or not signatures.holds(claim, caller.secret, signed):
             code = "AuthFailure" if call.service == "ec2" else "SignatureDoesNotMatch"
             raise AwsError(code, "The request signature we calculated does not match the signature you provided.", 403)

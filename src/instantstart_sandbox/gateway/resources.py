@@ -84,6 +84,11 @@ _IAM_NAMED = {
 _ROLE_PARAMETERS = re.compile(r"(?:^|\.)(roleArn|RoleArn|RoleARN|ExecutionRole|ExecutionRoleArn|serviceAccountRoleArn|ClusterRole)$")
 _PASSING = {"eks", "sagemaker", "cloudformation", "amp", "grafana", "fsx", "ec2"}
 _READS = ("Describe", "List", "Get")
+_IAM_KEYS = (
+    ("PolicyArn", "iam:policyarn"),
+    ("PermissionsBoundary", "iam:permissionsboundary"),
+    ("AWSServiceName", "iam:awsservicename"),
+)
 
 
 def action_of(service: str, operation: str) -> str:
@@ -105,7 +110,7 @@ def resources_of(context: Context, service: str, operation: str, params: dict[st
         return ["*"] if operation.startswith("Describe") else list(dict.fromkeys(_ec2(context, params))) or ["*"]
     if operation.startswith(("List", "Search")) and service != "logs":
         given = [value for value in params.values() if isinstance(value, str) and value.startswith("arn:")]
-        named = [context.arn(service, "cluster/" + params[key]) for key in ("clusterName", "ClusterName") if service == "eks" and key in params]
+        named = [context.arn("eks", f"cluster/{params['clusterName']}")] if service == "eks" and "clusterName" in params else []
         return [*given, *named] or ["*"]
     return list(_arns(context, service, params)) or ["*"]
 
@@ -189,7 +194,7 @@ def context_of(context: Context, service: str, params: dict[str, Any]) -> dict[s
     if tags:
         keys["aws:tagkeys"] = list(tags)
     if service == "iam":
-        for parameter, key in (("PolicyArn", "iam:policyarn"), ("PermissionsBoundary", "iam:permissionsboundary"), ("AWSServiceName", "iam:awsservicename")):
+        for parameter, key in _IAM_KEYS:
             if isinstance(params.get(parameter), str):
                 keys[key] = [params[parameter]]
     if service == "s3" and "prefix" in params:

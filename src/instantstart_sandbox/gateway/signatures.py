@@ -42,7 +42,8 @@ def claim_of_query(query: str) -> Claim | None:
     if fields.get("X-Amz-Algorithm") != _ALGORITHM or len(credential) != 5:
         return None
     headers = tuple(fields.get("X-Amz-SignedHeaders", "").split(";"))
-    return Claim(*credential[:4], headers, fields.get("X-Amz-Signature", ""), fields.get("X-Amz-Date", ""))
+    key, date, region, service, _ = credential
+    return Claim(key, date, region, service, headers, fields.get("X-Amz-Signature", ""), fields.get("X-Amz-Date", ""))
 
 
 def claim_of_header(authorization: str, timestamp: str) -> Claim | None:
@@ -53,7 +54,8 @@ def claim_of_header(authorization: str, timestamp: str) -> Claim | None:
     credential = parts.get("Credential", "").split("/")
     if len(credential) != 5:
         return None
-    return Claim(*credential[:4], tuple(parts.get("SignedHeaders", "").split(";")), parts.get("Signature", ""), timestamp)
+    key, date, region, service, _ = credential
+    return Claim(key, date, region, service, tuple(parts.get("SignedHeaders", "").split(";")), parts.get("Signature", ""), timestamp)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from instantstart_sandbox.gateway.errors import AwsError
 
 _CLASSES = {"\\p{L}": "a-zA-Z\u00c0-\uffff", "\\p{Z}": r"\s", "\\p{N}": "0-9", "\\p{S}": "$+<=>^`|~", "\\p{P}": "!-/:-@\\[-`{-~"}
-_TYPES: dict[str, tuple[type, ...]] = {
+_TYPES: dict[str, Any] = {
     "structure": (dict,),
     "list": (list, tuple),
     "map": (dict,),

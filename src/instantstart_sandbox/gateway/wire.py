@@ -261,7 +261,6 @@ class Moto:
             raise NotOffered
         return Answer(int(status.split()[0]), headers, data)
 
-
     def _knows(self, service: str, env: Environ) -> bool:
         """Whether moto has the service at all (asked otherwise, it prints a complaint and fails)."""
         if service not in self._known:
@@ -294,6 +293,12 @@ def plain_error(scope: Scope | None, environ: Environ, error: AwsError, request_
     return Answer(status, [*headers, ("Content-Type", "text/xml"), ("X-Amzn-Errortype", error.code)], text.encode())
 
 
+def live_backends() -> list[Any]:
+    """moto's backends by service, account and region, as far as they have been used."""
+    found: list[Any] = BackendDict.__dict__["_instances"]
+    return found
+
+
 def reset_backends() -> None:
     """Empty every backend of moto."""
     BackendDict.reset()
@@ -305,7 +310,7 @@ _seen_backends = 0
 def new_backends() -> bool:
     """Whether moto has made a backend since the last call: that too is state (a region's default VPC)."""
     global _seen_backends
-    count = sum(len(regions) for backends in BackendDict._instances for regions in backends.values())
+    count = sum(len(regions) for backends in live_backends() for regions in backends.values())
     before, _seen_backends = _seen_backends, count
     return count > before
 
@@ -326,7 +331,7 @@ def partition_of(region: str) -> str:
     import botocore.session
 
     try:
-        return botocore.session.get_session().get_partition_for_region(region)
+        return str(botocore.session.get_session().get_partition_for_region(region))
     except Exception:  # noqa: BLE001 - botocore raises UnknownRegionError; a made-up region belongs to the standard partition
         return "aws"
 

@@ -15,7 +15,7 @@ Body = dict[str, Any]
 Verb = Callable[["World", Body], Any]
 
 
-class Refused(ValueError):
+class Refused(ValueError):  # noqa: N818 - named for what the caller did
     """The request cannot be understood: 400."""
 
 

@@ -95,7 +95,7 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         """Sleep for virtual seconds; a warp or a new rate is noticed within 50 ms of real time."""
         until = self.now() + seconds
-        while (left := until - self.now()) > 0:
+        while (left := until - self.now()) > 0:  # noqa: ASYNC110 - a warp must be noticed
             await asyncio.sleep(min(left / self._rate, _SLICE_SECONDS))
 
     def dump(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Settings:
     #: a ``k8s-aws-v1.`` token's life; AWS: 15 minutes
     token_seconds: float = 900.0
     #: which clock a token's age is measured on: ``wall``, ``virtual`` or ``both`` (expired by either one)
-    token_clock: str = "wall"
+    token_clock: str = "wall"  # noqa: S105
     #: the default answer to "how many instances of a type has a zone left"
     default_capacity: int = 64
     #: bytes of one request's body; more is EntityTooLarge

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 from moto.core.base_backend import BackendDict, BaseBackend
 
+from instantstart_sandbox.gateway import wire
+
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
@@ -107,7 +109,7 @@ def _decode(value: dict[str, Any]) -> Any:
 
 def _backends() -> list[tuple[Place, BaseBackend]]:
     found = []
-    for backends in BackendDict._instances:
+    for backends in wire.live_backends():
         for account, regions in backends.items():
             for region, backend in regions.items():
                 found.append(((type(backend).__module__, backends.service_name, account, region), backend))
@@ -126,7 +128,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, value: object) -> Any:
         if isinstance(value, _LOCKS):
-            return type(value) if isinstance(value, type) else (threading.RLock if isinstance(value, _LOCKS[1]) else threading.Lock), ()
+            return (threading.Lock if type(value) is _LOCKS[0] else threading.RLock), ()
         if type(value).__name__ == "ParameterDict":  # moto's SSM store: a dict that wants arguments to be made
             store: Any = value
             return type(value), (store.account_id, store.region_name), store.__dict__, None, iter(list(dict.items(store)))

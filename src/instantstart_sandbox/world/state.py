@@ -124,8 +124,9 @@ class World:
     def reset(self) -> None:
         """An empty account again: owned state, moto's state, faults and ledgers; settings and the clock stay."""
         with self.clock.lock:
-            for section in self.state.values():
-                section.clear()
+            for name, section in self.state.items():
+                if name != "account":  # the admin's keys stay
+                    section.clear()
             self.faults.clear()
             self.journal.clear()
             self.clock.forget_timers()

@@ -17,7 +17,7 @@ _NAME = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>\S+) for (?P<spot>spot
 def cluster_instance_types() -> tuple[str, ...]:
     """Every ``ml.*`` type that SageMaker's model allows in a HyperPod instance group, sorted."""
     model = botocore.session.get_session().get_service_model("sagemaker")
-    return tuple(sorted(model.shape_for("ClusterInstanceType").enum))  # type: ignore[attr-defined]
+    return tuple(sorted(model.shape_for("ClusterInstanceType").enum))
 
 
 def ec2_type(ml_type: str) -> str:

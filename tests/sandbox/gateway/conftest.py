@@ -12,6 +12,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
+
 from instantstart_sandbox.compose import Sandbox, build
 
 REGION = "us-west-2"

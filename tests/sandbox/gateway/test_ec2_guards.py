@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from botocore.exceptions import ClientError
 
 
-def test_a_dry_run_makes_nothing(sandbox, vpc, refused):
+def test_a_dry_run_makes_nothing(sandbox: Any, vpc: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     assert refused(ec2.create_subnet, VpcId=vpc["vpc"], CidrBlock="10.0.64.0/20", DryRun=True) == "DryRunOperation"
     assert len(ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc["vpc"]]}])["Subnets"]) == 2
 
 
-def test_an_unknown_filter_is_refused_and_a_tag_filter_is_not(sandbox, vpc, refused):
+def test_an_unknown_filter_is_refused_and_a_tag_filter_is_not(sandbox: Any, vpc: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     assert refused(ec2.describe_subnets, Filters=[{"Name": "colour", "Values": ["red"]}]) == "InvalidParameterValue"
     ec2.create_tags(Resources=[vpc["subnet"]], Tags=[{"Key": "role", "Value": "compute-a"}])
@@ -20,7 +22,7 @@ def test_an_unknown_filter_is_refused_and_a_tag_filter_is_not(sandbox, vpc, refu
     assert [s["SubnetId"] for s in found] == [vpc["subnet"]]
 
 
-def test_pages_hold_as_many_as_asked_for_and_go_to_the_end(sandbox, vpc, refused):
+def test_pages_hold_as_many_as_asked_for_and_go_to_the_end(sandbox: Any, vpc: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     pages = list(ec2.get_paginator("describe_subnets").paginate(PaginationConfig={"PageSize": 5}))
     everything = {s["SubnetId"] for s in ec2.describe_subnets()["Subnets"]}
@@ -29,7 +31,7 @@ def test_pages_hold_as_many_as_asked_for_and_go_to_the_end(sandbox, vpc, refused
     assert refused(ec2.describe_subnets, NextToken="nonsense") == "InvalidParameterValue"
 
 
-def test_a_subnet_goes_where_it_is_asked_to_and_only_in_the_region(sandbox, vpc, refused):
+def test_a_subnet_goes_where_it_is_asked_to_and_only_in_the_region(sandbox: Any, vpc: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     assert refused(ec2.create_subnet, VpcId=vpc["vpc"], CidrBlock="10.0.64.0/20", AvailabilityZone="eu-west-1a") == "InvalidParameterValue"
     made = ec2.create_subnet(VpcId=vpc["vpc"], CidrBlock="10.0.64.0/20")["Subnet"]
@@ -40,7 +42,7 @@ def test_a_subnet_goes_where_it_is_asked_to_and_only_in_the_region(sandbox, vpc,
     assert refused(ec2.create_subnet, VpcId=vpc["vpc"], CidrBlock="10.0.96.0/29") == "InvalidSubnet.Range"
 
 
-def test_the_fifth_vpc_is_the_last_one_until_the_quota_is_raised(sandbox, refused):
+def test_the_fifth_vpc_is_the_last_one_until_the_quota_is_raised(sandbox: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     for n in range(4):  # the default VPC is the first
         ec2.create_vpc(CidrBlock=f"10.{n}.0.0/16")
@@ -49,14 +51,14 @@ def test_the_fifth_vpc_is_the_last_one_until_the_quota_is_raised(sandbox, refuse
     ec2.create_vpc(CidrBlock="10.9.0.0/16")
 
 
-def test_a_route_table_is_not_silently_kept(sandbox, vpc, refused):
+def test_a_route_table_is_not_silently_kept(sandbox: Any, vpc: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     ec2.associate_route_table(RouteTableId=vpc["table"], SubnetId=vpc["subnet"])
     other = ec2.create_route_table(VpcId=vpc["vpc"])["RouteTable"]["RouteTableId"]
     assert refused(ec2.associate_route_table, RouteTableId=other, SubnetId=vpc["subnet"]) == "Resource.AlreadyAssociated"
 
 
-def test_what_is_in_use_cannot_be_deleted(sandbox, vpc, refused):
+def test_what_is_in_use_cannot_be_deleted(sandbox: Any, vpc: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     group = ec2.create_security_group(GroupName="g", Description="d", VpcId=vpc["vpc"])["GroupId"]
     other = ec2.create_security_group(GroupName="h", Description="d", VpcId=vpc["vpc"])["GroupId"]
@@ -73,7 +75,7 @@ def test_what_is_in_use_cannot_be_deleted(sandbox, vpc, refused):
     ec2.delete_subnet(SubnetId=vpc["subnet"])
 
 
-def test_a_group_that_names_itself_can_be_deleted(sandbox, vpc):
+def test_a_group_that_names_itself_can_be_deleted(sandbox: Any, vpc: Any) -> None:
     ec2 = sandbox.client("ec2")
     group = ec2.create_security_group(GroupName="efa", Description="d", VpcId=vpc["vpc"])["GroupId"]
     permission = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
@@ -82,7 +84,7 @@ def test_a_group_that_names_itself_can_be_deleted(sandbox, vpc):
     ec2.delete_security_group(GroupId=group)
 
 
-def test_a_gateway_endpoint_gets_its_type_and_routes_and_can_be_deleted(sandbox, vpc, refused):
+def test_a_gateway_endpoint_gets_its_type_and_routes_and_can_be_deleted(sandbox: Any, vpc: Any, refused: Any) -> None:
     ec2, service = sandbox.client("ec2"), "com.amazonaws.us-west-2.s3"
 
     def prefix_routes(table: str) -> int:
@@ -106,7 +108,7 @@ def test_a_gateway_endpoint_gets_its_type_and_routes_and_can_be_deleted(sandbox,
     assert gone[0]["Error"]["Code"] == "InvalidVpcEndpoint.NotFound"
 
 
-def test_an_interface_endpoint_is_pending_first_and_its_interfaces_are_the_services(sandbox, vpc, refused):
+def test_an_interface_endpoint_is_pending_first_and_its_interfaces_are_the_services(sandbox: Any, vpc: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     made = ec2.create_vpc_endpoint(
         VpcId=vpc["vpc"], ServiceName="com.amazonaws.us-west-2.ec2", VpcEndpointType="Interface", SubnetIds=[vpc["subnet"]]
@@ -121,15 +123,16 @@ def test_an_interface_endpoint_is_pending_first_and_its_interfaces_are_the_servi
     assert ec2.describe_vpc_endpoints(VpcEndpointIds=[made["VpcEndpointId"]])["VpcEndpoints"][0]["State"] == "available"
 
 
-def test_a_nat_gateway_is_pending_then_available_and_one_token_makes_one(sandbox, vpc, refused):
+def test_a_nat_gateway_is_pending_then_available_and_one_token_makes_one(sandbox: Any, vpc: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     allocation = ec2.allocate_address(Domain="vpc")["AllocationId"]
-    made = [
-        ec2.create_nat_gateway(SubnetId=vpc["subnet"], AllocationId=allocation, ClientToken="one")["NatGateway"] for _ in range(2)
-    ]
+    made = [ec2.create_nat_gateway(SubnetId=vpc["subnet"], AllocationId=allocation, ClientToken="one")["NatGateway"] for _ in range(2)]
     assert made[0]["NatGatewayId"] == made[1]["NatGatewayId"]
     assert made[0]["State"] == "pending"
-    assert refused(ec2.create_nat_gateway, SubnetId=vpc["other_subnet"], AllocationId=allocation, ClientToken="one") == "IdempotentParameterMismatch"
+    assert (
+        refused(ec2.create_nat_gateway, SubnetId=vpc["other_subnet"], AllocationId=allocation, ClientToken="one")
+        == "IdempotentParameterMismatch"
+    )
     nat = made[0]["NatGatewayId"]
     sandbox.admin("warp", seconds=100)
     assert ec2.describe_nat_gateways(NatGatewayIds=[nat])["NatGateways"][0]["State"] == "available"
@@ -146,7 +149,7 @@ def test_a_nat_gateway_is_pending_then_available_and_one_token_makes_one(sandbox
     assert refused(ec2.describe_nat_gateways, NatGatewayIds=[nat]) == "NatGatewayNotFound"
 
 
-def test_a_nat_gateway_without_an_internet_gateway_fails(sandbox, vpc):
+def test_a_nat_gateway_without_an_internet_gateway_fails(sandbox: Any, vpc: Any) -> None:
     ec2 = sandbox.client("ec2")
     ec2.detach_internet_gateway(InternetGatewayId=vpc["gateway"], VpcId=vpc["vpc"])
     allocation = ec2.allocate_address(Domain="vpc")["AllocationId"]
@@ -156,7 +159,7 @@ def test_a_nat_gateway_without_an_internet_gateway_fails(sandbox, vpc):
     assert (view["State"], view["FailureCode"]) == ("failed", "Gateway.NotAttached")
 
 
-def test_an_efa_only_interface_stays_one(sandbox, vpc):
+def test_an_efa_only_interface_stays_one(sandbox: Any, vpc: Any) -> None:
     ec2 = sandbox.client("ec2")
     made = ec2.create_network_interface(SubnetId=vpc["subnet"], InterfaceType="efa-only")["NetworkInterface"]
     assert made["InterfaceType"] == "efa-only"
@@ -164,7 +167,7 @@ def test_an_efa_only_interface_stays_one(sandbox, vpc):
     assert view["InterfaceType"] == "efa-only"
 
 
-def test_the_elastic_ip_quota_is_five(sandbox, refused):
+def test_the_elastic_ip_quota_is_five(sandbox: Any, refused: Any) -> None:
     ec2 = sandbox.client("ec2")
     for _ in range(5):
         ec2.allocate_address(Domain="vpc")
@@ -172,7 +175,7 @@ def test_the_elastic_ip_quota_is_five(sandbox, refused):
 
 
 @pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", "eu-central-1"])
-def test_every_partition_has_its_default_vpc(sandbox, region):
+def test_every_partition_has_its_default_vpc(sandbox: Any, region: Any) -> None:
     ec2 = sandbox.client("ec2", region)
     vpcs = ec2.describe_vpcs()["Vpcs"]
     assert [v["IsDefault"] for v in vpcs] == [True]
@@ -180,7 +183,7 @@ def test_every_partition_has_its_default_vpc(sandbox, region):
     assert identity.split(":")[1] == {"cn-north-1": "aws-cn", "us-gov-west-1": "aws-us-gov"}.get(region, "aws")
 
 
-def test_an_operation_that_is_not_offered_is_an_aws_error_and_in_the_ledger(sandbox):
+def test_an_operation_that_is_not_offered_is_an_aws_error_and_in_the_ledger(sandbox: Any) -> None:
     with pytest.raises(ClientError, match="NotImplementedInSandbox"):
         sandbox.client("ec2").describe_capacity_reservations()
     assert sandbox.admin("unsupported") == {"ec2:DescribeCapacityReservations": 1}

@@ -26,7 +26,12 @@ def install(world: World) -> None:
     guard("ec2", "DescribeNatGateways")(_describe_nat)
     guard("ec2", "ReleaseAddress")(_release)
     guard("ec2", "DisassociateAddress")(_disassociate)
-    for event, handler in (("ec2.nat_ready", _ready), ("ec2.nat_failed", _failed), ("ec2.nat_deleted", _deleted), ("ec2.nat_forgotten", _forgotten)):
+    for event, handler in (
+        ("ec2.nat_ready", _ready),
+        ("ec2.nat_failed", _failed),
+        ("ec2.nat_deleted", _deleted),
+        ("ec2.nat_forgotten", _forgotten),
+    ):
         world.clock.on(event, functools.partial(handler, world))
 
 

@@ -51,7 +51,9 @@ def _create(ctx: Context, params: dict[str, Any], proceed: Proceed) -> dict[str,
 def _check_service(ctx: Context, name: str, kind: str) -> None:
     known = services(ctx.region)
     refuse_if(name not in known, "InvalidServiceName", f"The Vpc Endpoint Service '{name}' does not exist")
-    refuse_if(kind not in known[name], "InvalidParameter", f"Endpoint type ({kind}) does not match available service types ({known[name]}).")
+    refuse_if(
+        kind not in known[name], "InvalidParameter", f"Endpoint type ({kind}) does not match available service types ({known[name]})."
+    )
 
 
 def _check_table(backend: Any, vpc: str, table: str, service: str) -> None:
@@ -71,7 +73,9 @@ def _check_subnets(backend: Any, params: dict[str, Any]) -> None:
     for subnet in (backend.get_subnet(i) for i in params.get("SubnetIds") or []):
         refuse_if(subnet.vpc_id != params["VpcId"], "InvalidParameter", f"Subnet {subnet.id} does not belong to VPC {params['VpcId']}")
         zone = subnet.availability_zone
-        refuse_if(zone in zones, "DuplicateSubnetsInSameZone", f"Found another VPC endpoint subnet in the availability zone of {subnet.id}.")
+        refuse_if(
+            zone in zones, "DuplicateSubnetsInSameZone", f"Found another VPC endpoint subnet in the availability zone of {subnet.id}."
+        )
         zones.add(zone)
 
 

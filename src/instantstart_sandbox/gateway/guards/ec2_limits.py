@@ -23,7 +23,9 @@ def _in_vpc(found: Any, params: dict[str, Any]) -> int:
 def _nats_of_zone(backend: Any, params: dict[str, Any]) -> int:
     zones = {s.id: s.availability_zone for s in subnets(backend)}
     wanted = zones.get(params.get("SubnetId", ""))
-    return sum(1 for n in backend.nat_gateways.values() if n.state in ("pending", "available", "deleting") and zones.get(n.subnet_id) == wanted)
+    return sum(
+        1 for n in backend.nat_gateways.values() if n.state in ("pending", "available", "deleting") and zones.get(n.subnet_id) == wanted
+    )
 
 
 #: operation -> (service code, quota's name, error's code, what is counted)

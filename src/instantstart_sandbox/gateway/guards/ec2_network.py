@@ -56,7 +56,9 @@ def _prefix(cidr: str) -> int:
     try:
         return ipaddress.ip_network(cidr, strict=False).prefixlen
     except ValueError as error:
-        raise AwsError("InvalidParameterValue", f"Value ({cidr}) for parameter cidrBlock is invalid. This is not a valid CIDR block.") from error
+        raise AwsError(
+            "InvalidParameterValue", f"Value ({cidr}) for parameter cidrBlock is invalid. This is not a valid CIDR block."
+        ) from error
 
 
 def _move(backend: Any, subnet: Any, zone: Any) -> None:
@@ -86,7 +88,7 @@ def _delete_security_group(ctx: Context, params: dict[str, Any], proceed: Procee
     group = next((g for g in security_groups(backend) if g.id == params.get("GroupId")), None)
     if group is None:
         return
-    refuse_if(group.name == "default", "CannotDelete", f"the specified group: \"{group.id}\" name: \"default\" cannot be deleted by a user")
+    refuse_if(group.name == "default", "CannotDelete", f'the specified group: "{group.id}" name: "default" cannot be deleted by a user')
     used = any(g.id == group.id for e in backend.enis.values() for g in e.group_set)
     used = used or any(group.id in _referenced(other) for other in security_groups(backend) if other.id != group.id)
     refuse_if(used, "DependencyViolation", f"resource {group.id} has a dependent object")

@@ -114,7 +114,9 @@ def _once(operation: str, ctx: Context, params: dict[str, Any], proceed: Proceed
     digest = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode()).hexdigest()[:16]
     entry = known.get(key)
     if entry is not None:
-        refuse_if(entry["digest"] != digest, "IdempotentParameterMismatch", f"Arguments on this idempotent request are inconsistent: {token}")
+        refuse_if(
+            entry["digest"] != digest, "IdempotentParameterMismatch", f"Arguments on this idempotent request are inconsistent: {token}"
+        )
         answer: dict[str, Any] = entry["answer"]
         return answer
     answer = proceed()

@@ -67,7 +67,9 @@ def _size(text: str) -> int:
 
 def _inline(kind: str, parameter: str, ctx: Context, params: dict[str, Any], proceed: Proceed) -> None:
     backend = ctx.world.gateway.iam.backend(ctx.partition)
-    owners = {"role": {r.name: r for r in backend.roles.values()}, "user": backend.users, "group": backend.groups}[kind]
+    owners: dict[str, Any] = {r.name: r for r in backend.roles.values()}
+    if kind != "role":
+        owners = backend.users if kind == "user" else backend.groups
     owner = owners.get(params[parameter])
     others = [text for name, text in owner.policies.items() if name != params["PolicyName"]] if owner is not None else []
     total = sum(_size(text) for text in (*others, params["PolicyDocument"]))
