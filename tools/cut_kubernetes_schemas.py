@@ -41,7 +41,7 @@ KINDS: dict[str, str] = {
 }
 
 
-def _references(node: Any) -> set[str]:  # noqa: ANN401 - a JSON value
+def _references(node: Any) -> set[str]:
     if isinstance(node, dict):
         own = {node["$ref"].rsplit("/", 1)[1]} if isinstance(node.get("$ref"), str) else set()
         return own.union(*(_references(v) for v in node.values()))
@@ -50,7 +50,7 @@ def _references(node: Any) -> set[str]:  # noqa: ANN401 - a JSON value
     return set()
 
 
-def _plain(node: Any) -> Any:  # noqa: ANN401 - a JSON value
+def _plain(node: Any) -> Any:
     """The OpenAPI form: one type instead of a type or null, references into components."""
     if isinstance(node, list):
         return [_plain(v) for v in node]

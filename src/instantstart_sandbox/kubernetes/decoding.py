@@ -32,7 +32,7 @@ class Options:
     warnings: list[str] = field(default_factory=list)
 
 
-def decode(resource: Resource, body: Any, options: Options) -> Object:  # noqa: ANN401 - a JSON value
+def decode(resource: Resource, body: Any, options: Options) -> Object:
     """The object of a body, pruned in place. 400 when it is not of the resource's kind or has values of wrong types."""
     if not isinstance(body, dict):
         raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {_json_kind(body)} into Go value of type struct")
@@ -64,7 +64,7 @@ def _type_failure(resource: Resource, obj: Object) -> str | None:
     return failure or _bad_quantity(obj, resource.node)
 
 
-def _bad_quantity(value: Any, node: Node) -> str | None:  # noqa: ANN401 - a JSON value
+def _bad_quantity(value: Any, node: Node) -> str | None:
     """The sentence about the first string that stands for a quantity and is none."""
     if node.type == "quantity":
         return None if quantities.parse(value) is not None else _QUANTITY_TEXT
@@ -80,7 +80,7 @@ def _bad_quantity(value: Any, node: Node) -> str | None:  # noqa: ANN401 - a JSO
     return None
 
 
-def _json_kind(value: Any) -> str:  # noqa: ANN401 - a JSON value
+def _json_kind(value: Any) -> str:
     return next((k for k in ("object", "array", "string", "boolean", "number") if has_type(value, k)), "null")
 
 

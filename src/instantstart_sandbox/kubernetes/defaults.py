@@ -11,7 +11,7 @@ Object = dict[str, Any]
 _MODE: Final = 420
 
 
-def _fill(target: Object, **values: Any) -> None:  # noqa: ANN401 - JSON values
+def _fill(target: Object, **values: Any) -> None:
     for key, value in values.items():
         target.setdefault(key, value)
 

@@ -15,7 +15,8 @@ from instantstart_sandbox.kubernetes.store import DELETED, MODIFIED
 
 Object = dict[str, Any]
 
-_FOREGROUND: Final, _ORPHAN: Final = "foregroundDeletion", "orphan"
+_FOREGROUND: Final = "foregroundDeletion"
+_ORPHAN: Final = "orphan"
 _DEFAULT_GRACE: Final = 30
 #: kinds whose deletion answers the object instead of a Status
 _ANSWERS_OBJECT: Final = frozenset(

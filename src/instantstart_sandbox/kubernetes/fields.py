@@ -104,7 +104,7 @@ def _printed(element: str) -> str:
 # ---------------------------------------------------------------------- values and their elements
 
 
-def item_key(item: Any, node: Node) -> str:  # noqa: ANN401 - a JSON value
+def item_key(item: Any, node: Node) -> str:
     """The path element of an item of an associative list."""
     keys = {}
     for key in sorted(node.keys):
@@ -123,7 +123,7 @@ def _elements(value: list[Any], node: Node) -> dict[str, Any]:
     return {"v:" + orjson.dumps(item).decode(): item for item in value}
 
 
-def _granular(value: Any, node: Node) -> dict[str, tuple[Any, Node]] | None:  # noqa: ANN401 - a JSON value
+def _granular(value: Any, node: Node) -> dict[str, tuple[Any, Node]] | None:
     """The children of a container that is not atomic, by path element; None for scalars and atomic values."""
     if isinstance(value, dict) and not node.atomic:
         return {f"f:{key}": (item, node.child(key) or ANYTHING) for key, item in value.items()}
@@ -136,7 +136,7 @@ def _granular(value: Any, node: Node) -> dict[str, tuple[Any, Node]] | None:  # 
 # ---------------------------------------------------------------------- what an apply owns
 
 
-def applied_set(value: Any, node: Node) -> FieldSet:  # noqa: ANN401 - a JSON value
+def applied_set(value: Any, node: Node) -> FieldSet:
     """The set that a manager owns by applying ``value``: its leaves, and the items of its lists and free maps."""
     children = _granular(value, node)
     out: FieldSet = {}
@@ -167,7 +167,7 @@ class Comparison:
         return union(self.added, self.modified)
 
 
-def _whole(value: Any, node: Node) -> FieldSet:  # noqa: ANN401 - a JSON value
+def _whole(value: Any, node: Node) -> FieldSet:
     """Everything in a value that appears or disappears at once: each container is a member too."""
     children = _granular(value, node)
     if not children:
@@ -175,7 +175,7 @@ def _whole(value: Any, node: Node) -> FieldSet:  # noqa: ANN401 - a JSON value
     return {".": _MEMBER, **{element: _whole(item, child) for element, (item, child) in children.items()}}
 
 
-def compare(old: Any, new: Any, node: Node) -> Comparison:  # noqa: ANN401 - JSON values
+def compare(old: Any, new: Any, node: Node) -> Comparison:
     """How ``new`` differs from ``old``. Equal parts cost nothing."""
     result = Comparison()
     if old != new:
@@ -186,7 +186,7 @@ def compare(old: Any, new: Any, node: Node) -> Comparison:  # noqa: ANN401 - JSO
 _Sets = tuple[Comparison, FieldSet, FieldSet, FieldSet]
 
 
-def _compare(old: Any, new: Any, node: Node, sets: _Sets) -> bool:  # noqa: ANN401 - JSON values
+def _compare(old: Any, new: Any, node: Node, sets: _Sets) -> bool:
     """Fill the three sets below this place; False when the place itself is what differs."""
     after = _granular(new, node)
     before = _granular(old, node) if old is not None else ({} if after is not None else None)
@@ -216,7 +216,7 @@ def _compare(old: Any, new: Any, node: Node, sets: _Sets) -> bool:  # noqa: ANN4
 # ---------------------------------------------------------------------- the merge of an apply
 
 
-def merge(live: Any, applied: Any, node: Node) -> Any:  # noqa: ANN401 - JSON values
+def merge(live: Any, applied: Any, node: Node) -> Any:
     """``live`` with everything that ``applied`` says laid over it."""
     if isinstance(live, dict) and isinstance(applied, dict) and not node.atomic:
         out = dict(live)
@@ -243,7 +243,7 @@ def _merge_list(live: dict[str, Any], applied: dict[str, Any], node: Node) -> li
     return out
 
 
-def remove(value: Any, node: Node, last: FieldSet, keep: FieldSet) -> Any:  # noqa: ANN401 - JSON values
+def remove(value: Any, node: Node, last: FieldSet, keep: FieldSet) -> Any:
     """``value`` without the members of ``last`` that are not in ``keep``; containers left empty by it go too."""
     children = _granular(value, node)
     if children is None:

@@ -28,7 +28,7 @@ _STATEFUL_TEXT: Final = (
 _CLAIM_TEXT: Final = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - a JSON value
+def _shown(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 

@@ -11,10 +11,11 @@ import jsonpointer
 from instantstart_sandbox.kubernetes.errors import ApiError, bad_request
 from instantstart_sandbox.kubernetes.schema import ANYTHING, Node
 
-_DELETE_FROM: Final, _ORDER: Final = "$deleteFromPrimitiveList/", "$setElementOrder/"
+_DELETE_FROM: Final = "$deleteFromPrimitiveList/"
+_ORDER: Final = "$setElementOrder/"
 
 
-def merge_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON values
+def merge_patch(target: Any, patch: Any) -> Any:
     """``target`` with ``patch`` laid over it; null removes."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
@@ -27,7 +28,7 @@ def merge_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON values
     return out
 
 
-def json_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON values
+def json_patch(target: Any, patch: Any) -> Any:
     """``target`` after the operations. 422 when one cannot be done or a ``test`` fails, 400 when the patch is no patch."""
     if not isinstance(patch, list):
         raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
@@ -43,7 +44,7 @@ def _rejected(why: str) -> ApiError:
     return ApiError(422, "Invalid", f"the server rejected our request due to an error in our request: {why}", {})
 
 
-def strategic_merge(target: Any, patch: Any, node: Node) -> Any:  # noqa: ANN401 - JSON values
+def strategic_merge(target: Any, patch: Any, node: Node) -> Any:
     """``target`` patched by the strategies that the schema names (merge keys, primitive sets, retainKeys, $patch directives)."""
     if isinstance(patch, dict):
         return _merge_map(target, patch, node)
@@ -52,7 +53,7 @@ def strategic_merge(target: Any, patch: Any, node: Node) -> Any:  # noqa: ANN401
     return patch
 
 
-def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:  # noqa: ANN401 - JSON values
+def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:
     directive = patch.get("$patch")
     if directive == "replace":
         return {k: copy.deepcopy(v) for k, v in patch.items() if k != "$patch"}
@@ -81,7 +82,7 @@ def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:  # noqa: 
     return out
 
 
-def _merge_list(target: Any, patch: list[Any], node: Node, order: list[Any] | None) -> list[Any]:  # noqa: ANN401 - JSON values
+def _merge_list(target: Any, patch: list[Any], node: Node, order: list[Any] | None) -> list[Any]:
     server = target if isinstance(target, list) else []
     if not node.patch_merge:
         return [copy.deepcopy(p) for p in patch if not (isinstance(p, dict) and "$patch" in p)]
@@ -111,7 +112,7 @@ def _merge_list(target: Any, patch: list[Any], node: Node, order: list[Any] | No
 def _ordered(merged: list[Any], server: list[Any], wanted: list[Any], key: str | None) -> list[Any]:
     """Patched items in the patch's order, the server's own kept relative to them; a new item goes before the server's."""
 
-    def name(item: Any) -> Any:  # noqa: ANN401 - a JSON value
+    def name(item: Any) -> Any:
         return item.get(key) if key is not None and isinstance(item, dict) else item
 
     ranks = {_frozen(name(w)): i for i, w in enumerate(wanted)}
@@ -125,5 +126,5 @@ def _ordered(merged: list[Any], server: list[Any], wanted: list[Any], key: str |
     return out + left + right
 
 
-def _frozen(value: Any) -> str:  # noqa: ANN401 - a JSON value
+def _frozen(value: Any) -> str:
     return f"{type(value).__name__}:{value}"

@@ -13,7 +13,17 @@ from typing import Any, Final
 from instantstart_sandbox.kubernetes import admission, crd, defaults, immutable, lifecycle, ownership, patch, rules
 from instantstart_sandbox.kubernetes.decoding import Options, decode
 from instantstart_sandbox.kubernetes.errors import (
-    ApiError, Cause, already_exists, bad_request, bad_value, conflict, forbidden_field, invalid, modified, not_found, required,
+    ApiError,
+    Cause,
+    already_exists,
+    bad_request,
+    bad_value,
+    conflict,
+    forbidden_field,
+    invalid,
+    modified,
+    not_found,
+    required,
 )  # fmt: skip
 from instantstart_sandbox.kubernetes.ownership import Writer
 from instantstart_sandbox.kubernetes.resources import Catalog, Resource
@@ -69,7 +79,7 @@ class Pipeline:
 
     # ------------------------------------------------------------------ create
 
-    def create(self, resource: Resource, namespace: str | None, body: Any, options: Options) -> Object:  # noqa: ANN401 - a JSON value
+    def create(self, resource: Resource, namespace: str | None, body: Any, options: Options) -> Object:
         """Store a new object; answers it as stored."""
         obj = decode(resource, body, options)
         self._place(resource, namespace, obj)
@@ -96,11 +106,12 @@ class Pipeline:
         if collection.get(key) is not None:
             raise already_exists(resource, metadata["name"])
         self._fill(resource, obj)
+        if not tracked:
+            sent = {k: v for k, v in obj.items() if k != "status" or not resource.has_status}
+            ownership.track_update(None, sent, resource.node, self._writer(resource, options), resource.custom)
         lifecycle.begin(resource, obj, self.timestamp())
         admission.admit(self, resource, obj, None)
         self._validate(resource, obj, None)
-        if not tracked:
-            ownership.track_update(None, obj, resource.node, self._writer(resource, options), resource.custom)
         if options.dry_run:
             return self._shown(resource, obj)
         return self._commit(resource, ADDED, key, obj)
@@ -144,7 +155,7 @@ class Pipeline:
 
     # ------------------------------------------------------------------ update
 
-    def update(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> Object:  # noqa: ANN401 - a JSON value
+    def update(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> Object:
         """Replace an object (or its status). 409 when resourceVersion or uid are given and differ."""
         obj = decode(resource, body, options)
         metadata = obj["metadata"]
@@ -169,14 +180,15 @@ class Pipeline:
         obj = lifecycle.isolate(resource, obj, old, options.subresource)
         if options.subresource == "":
             self._fill(resource, obj)
+        if not tracked:
+            ownership.track_update(old, obj, resource.node, self._writer(resource, options), resource.custom)
+        if options.subresource == "":
             admission.admit(self, resource, obj, old)
         if resource.qualified == "namespaces" and options.subresource != "finalize":
             obj["spec"] = old.get("spec", {})
         if options.subresource != "status" or resource.custom:
             self._validate(resource, obj, old if options.subresource == "" else None)
         lifecycle.advance(resource, obj, old)
-        if not tracked:
-            ownership.track_update(old, obj, resource.node, self._writer(resource, options), resource.custom)
         return self._store_update(resource, old, obj, options)
 
     def _store_update(self, resource: Resource, old: Object, obj: Object, options: Options) -> Object:
@@ -194,16 +206,16 @@ class Pipeline:
     def patch(self, resource: Resource, namespace: str | None, name: str, request: tuple[str, Any], options: Options) -> Object:
         """Patch an object; ``request`` is (media type, body). 415 for a media type that this resource does not take."""
         media, body = request
-        old = self.entry(resource, namespace, name).object()
-        old["apiVersion"] = resource.api_version
+        entry = self.entry(resource, namespace, name)
+        old, base = self._shown(resource, entry.object()), self._shown(resource, entry.object())
         if media == _MERGE:
             if not isinstance(body, dict):
                 raise bad_request("json: cannot unmarshal array into Go value of type map[string]interface {}")
-            changed = patch.merge_patch(old, body)
+            changed = patch.merge_patch(base, body)
         elif media == _JSON:
-            changed = patch.json_patch(old, body)
+            changed = patch.json_patch(base, body)
         elif media == _STRATEGIC and not resource.custom:
-            changed = patch.strategic_merge(old, body, resource.node)
+            changed = patch.strategic_merge(base, body, resource.node)
         else:
             raise unsupported_patch(resource)
         if not isinstance(changed, dict):
@@ -213,7 +225,7 @@ class Pipeline:
             raise bad_request(f"the name of the object ({obj['metadata'].get('name', '')}) does not match the name on the URL ({name})")
         return self._replace(resource, old, obj, options, tracked=False)
 
-    def apply(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> tuple[Object, bool]:  # noqa: ANN401
+    def apply(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> tuple[Object, bool]:
         """Server-side apply; answers (object, whether it was created)."""
         config = self._applied(resource, namespace, name, body, options)
         writer = self._writer(resource, options)
@@ -225,12 +237,11 @@ class Pipeline:
                 admission.check_namespace(self, resource, str(namespace), name)
             obj = ownership.apply(None, config, resource.node, writer, options.force)
             return self._insert(resource, obj, options, tracked=True), True
-        live = found.object()
-        live["apiVersion"] = resource.api_version
-        obj = ownership.apply(live, config, resource.node, writer, options.force)
+        live = self._shown(resource, found.object())
+        obj = ownership.apply(self._shown(resource, found.object()), config, resource.node, writer, options.force)
         return self._replace(resource, live, obj, options, tracked=True), False
 
-    def _applied(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> Object:  # noqa: ANN401
+    def _applied(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> Object:
         if not isinstance(body, dict):
             raise bad_request("error decoding YAML: not an object")
         if not body.get("apiVersion") or not body.get("kind"):
@@ -251,7 +262,9 @@ class Pipeline:
             if metadata.get("namespace", namespace) != namespace:
                 raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
             metadata["namespace"] = namespace
-        return config
+        if options.subresource == "status":
+            return {k: v for k, v in config.items() if k in ("apiVersion", "kind", "metadata", "status")}
+        return {k: v for k, v in config.items() if k != "status" or not resource.has_status}
 
     # ------------------------------------------------------------------ storing
 
@@ -270,7 +283,7 @@ class Pipeline:
         return self._shown(resource, done)
 
 
-def replace_required(resource: Resource) -> Any:  # noqa: ANN401 - a Node
+def replace_required(resource: Resource) -> Any:
     """A custom resource's schema without ``metadata`` among the required fields (the server guarantees it)."""
     node = resource.node
     if "metadata" in node.required:

@@ -14,7 +14,7 @@ _SUFFIXES: Final = {
 _FORM: Final = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE])([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
 
 
-def parse(quantity: Any) -> Fraction | None:  # noqa: ANN401 - a JSON value
+def parse(quantity: Any) -> Fraction | None:
     """The number, or None when it is not a quantity."""
     match = _FORM.fullmatch(str(quantity))
     if match is None:
@@ -25,6 +25,6 @@ def parse(quantity: Any) -> Fraction | None:  # noqa: ANN401 - a JSON value
     return -value if sign == "-" else value
 
 
-def amount(quantity: Any) -> Fraction:  # noqa: ANN401 - a JSON value
+def amount(quantity: Any) -> Fraction:
     """The number; 0 for what is not a quantity (decoding refuses that earlier)."""
     return parse(quantity) or Fraction(0)

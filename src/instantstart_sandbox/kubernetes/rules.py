@@ -45,7 +45,7 @@ _KEY_TEXT: Final = (
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - a JSON value
+def _shown(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -104,7 +104,7 @@ def metadata_causes(obj: Object, resource: Resource) -> list[Cause]:
 # ---------------------------------------------------------------------- required scalars
 
 
-def missing(value: Any, node: Node, path: str, causes: list[Cause]) -> None:  # noqa: ANN401 - a JSON value
+def missing(value: Any, node: Node, path: str, causes: list[Cause]) -> None:
     """Required scalar fields that are absent. (A required list or struct is simply empty after decoding.)"""
     if isinstance(value, dict):
         for field in node.required:

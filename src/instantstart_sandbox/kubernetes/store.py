@@ -133,6 +133,7 @@ class Store:
         self._owners: dict[tuple[str, str], tuple[str, ...]] = {}
         self._folder = folder
         self._journal: BinaryIO | None = None
+        self._snapshot_revision = 0
         self._pending: dict[str, list[tuple[int, str, str, bytes]]] = {}
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
@@ -144,9 +145,10 @@ class Store:
         """The collection ``pods`` or ``deployments.apps``; made, and filled from disk, when it is first asked for."""
         found = self.collections.get(name)
         if found is None:
-            found = self.collections[name] = Collection(name, extract or (lambda _: {}), 0)
+            found = self.collections[name] = Collection(name, extract or (lambda _: {}), self._snapshot_revision)
             for revision, kind, key, raw in self._pending.pop(name, []):
                 self._replay(found, revision, kind, key, raw)
+            found.forget(self._snapshot_revision)
         return found
 
     def owned_by(self, uid: str) -> list[tuple[str, str]]:
@@ -234,7 +236,7 @@ class Store:
         kept = 0
         if snapshot.exists():
             with snapshot.open("rb") as lines:
-                kept = self.revision = int(lines.readline())
+                kept = self.revision = self._snapshot_revision = int(lines.readline())
                 for line in lines:
                     self._remember(line, 0)
         good = 0

@@ -26,7 +26,7 @@ def joined(path: str, field: str) -> str:
 # ---------------------------------------------------------------------- pruning
 
 
-def prune(value: Any, node: Node, *, custom: bool, path: str = "") -> list[str]:  # noqa: ANN401 - a JSON value
+def prune(value: Any, node: Node, *, custom: bool, path: str = "") -> list[str]:
     """Drop what the schema does not declare, in place; answers the paths of what was dropped.
 
     For built-in kinds a null and an empty optional list or map are dropped too, as decoding into Go structs does.
@@ -58,7 +58,7 @@ def _prune_object(value: dict[str, Any], node: Node, *, custom: bool, path: str)
     return unknown
 
 
-def _dropped_by_go(value: Any, child: Node, needed: bool, parent: Node) -> bool:  # noqa: ANN401 - a JSON value
+def _dropped_by_go(value: Any, child: Node, needed: bool, parent: Node) -> bool:
     if value is None:
         return not parent.preserve
     if needed or not parent.structure:
@@ -69,7 +69,7 @@ def _dropped_by_go(value: Any, child: Node, needed: bool, parent: Node) -> bool:
 # ---------------------------------------------------------------------- defaults
 
 
-def default(value: Any, node: Node) -> None:  # noqa: ANN401 - a JSON value
+def default(value: Any, node: Node) -> None:
     """Fill in the schema's defaults, in place. A null that is not nullable is replaced by the default."""
     if isinstance(value, dict):
         for field in node.fields:
@@ -88,11 +88,11 @@ def default(value: Any, node: Node) -> None:  # noqa: ANN401 - a JSON value
 # ---------------------------------------------------------------------- validating
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - a JSON value
+def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def json_type(value: Any) -> str:  # noqa: ANN401 - a JSON value
+def json_type(value: Any) -> str:
     """The type's name as the messages print it."""
     if value is None:
         return "null"
@@ -100,7 +100,7 @@ def json_type(value: Any) -> str:  # noqa: ANN401 - a JSON value
     return names[type(value)]
 
 
-def has_type(value: Any, wanted: str) -> bool:  # noqa: ANN401 - a JSON value
+def has_type(value: Any, wanted: str) -> bool:
     """Whether a value is of a schema type; a whole float is an integer, a boolean never is."""
     python = _PYTHON_TYPES.get(wanted)
     if python is None:
@@ -112,7 +112,7 @@ def has_type(value: Any, wanted: str) -> bool:  # noqa: ANN401 - a JSON value
     return isinstance(value, python)
 
 
-def validate(value: Any, node: Node, path: str, causes: list[Cause]) -> None:  # noqa: ANN401 - a JSON value
+def validate(value: Any, node: Node, path: str, causes: list[Cause]) -> None:
     """Add every violation to ``causes``."""
     if value is None and (node.nullable or not node.type):
         return
@@ -134,7 +134,7 @@ def validate(value: Any, node: Node, path: str, causes: list[Cause]) -> None:  #
     _check_parts(value, node, path, causes)
 
 
-def _check_enum(value: Any, node: Node, path: str, causes: list[Cause]) -> None:  # noqa: ANN401 - a JSON value
+def _check_enum(value: Any, node: Node, path: str, causes: list[Cause]) -> None:
     allowed = node.raw.get("enum")
     if allowed is not None and value not in allowed:
         listed = ", ".join(_shown(a) for a in allowed)
@@ -215,13 +215,13 @@ def _check_object(value: dict[str, Any], node: Node, path: str, causes: list[Cau
             validate(item, child, joined(path, key), causes)
 
 
-def _holds(value: Any, node: Node, path: str) -> bool:  # noqa: ANN401 - a JSON value
+def _holds(value: Any, node: Node, path: str) -> bool:
     causes: list[Cause] = []
     validate(value, node, path, causes)
     return not causes
 
 
-def _check_parts(value: Any, node: Node, path: str, causes: list[Cause]) -> None:  # noqa: ANN401 - a JSON value
+def _check_parts(value: Any, node: Node, path: str, causes: list[Cause]) -> None:
     if node.type in ("int-or-string", "quantity"):
         return
     for part in node.parts("allOf"):
@@ -252,7 +252,7 @@ def _go_type(node: Node) -> str:
     return _GO_TYPES.get(node.type, "interface {}")
 
 
-def decode_failure(value: Any, node: Node, path: str = "", within: str = "") -> str | None:  # noqa: ANN401 - a JSON value
+def decode_failure(value: Any, node: Node, path: str = "", within: str = "") -> str | None:
     """The sentence with which Go refuses a value of a wrong type in a built-in kind, or None."""
     if value is None:
         return None

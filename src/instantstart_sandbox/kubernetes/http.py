@@ -1,0 +1,169 @@
+"""The HTTP side of the API server: a request, its body, what answer it accepts, and how answers are sent (bare ASGI)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import orjson
+import yaml
+
+from instantstart_sandbox.kubernetes.access import ANONYMOUS
+from instantstart_sandbox.kubernetes.errors import ApiError, bad_request
+from instantstart_sandbox.world.seams import Identity
+
+Object = dict[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+JSON: Final = "application/json"
+_LARGEST_BODY: Final = 3 * 1024 * 1024
+_PROTOBUF_TEXT: Final = (
+    "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml. "
+    "The sandbox decodes no protobuf: kubectl create (and run drain, auth can-i) send it; write "
+    "kubectl create ... --dry-run=client -o yaml | kubectl apply -f - instead"
+)
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: dates stay text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, expression) for tag, expression in rules if tag != "tag:yaml.org,2002:timestamp"]
+    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class Request:
+    """One request. Header names are lower case; of a repeated query parameter the last counts."""
+
+    def __init__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.query = dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True))
+        self.headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        self.raw_query: bytes = scope["query_string"]
+        self.receive, self._send = receive, send
+        self.identity: Identity = ANONYMOUS
+        self.answered = False
+        self.warnings: list[str] = []
+
+    # ------------------------------------------------------------------ the question
+
+    def flag(self, name: str) -> bool:
+        """A boolean query parameter."""
+        return self.query.get(name) in ("true", "1")
+
+    def number(self, name: str) -> int | None:
+        """An integer query parameter; 400 when it is none."""
+        text = self.query.get(name)
+        if text in (None, ""):
+            return None
+        try:
+            return int(text or "")
+        except ValueError:
+            raise bad_request(f'unable to decode query: strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+    @property
+    def media(self) -> str:
+        """The media type of the body, without parameters."""
+        return self.headers.get("content-type", "").split(";")[0].strip()
+
+    async def body(self) -> bytes:
+        """The whole body; 413 above 3 MiB."""
+        parts, size, more = [], 0, True
+        while more:
+            message = await self.receive()
+            part = message.get("body", b"")
+            size += len(part)
+            if size > _LARGEST_BODY:
+                raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {_LARGEST_BODY}")
+            parts.append(part)
+            more = message.get("more_body", False)
+        return b"".join(parts)
+
+    async def read(self, *, optional: bool = False) -> Any:
+        """The decoded body, JSON or YAML. 415 for protobuf, 400 for what cannot be parsed."""
+        if "protobuf" in self.media or "cbor" in self.media:
+            await self.body()
+            raise ApiError(415, "UnsupportedMediaType", _PROTOBUF_TEXT)
+        data = await self.body()
+        if not data and optional:
+            return {}
+        return parse(data, yaml_allowed="yaml" in self.media or not self.media)
+
+    # ------------------------------------------------------------------ the answer
+
+    @property
+    def table_wanted(self) -> bool:
+        """Whether the client asks for a Table before anything else."""
+        return self.headers.get("accept", "").lstrip().startswith(JSON) and "as=table" in self.headers.get("accept", "").lower()
+
+    @property
+    def metadata_wanted(self) -> bool:
+        """Whether the client asks for metadata only."""
+        return "as=PartialObjectMetadata" in self.headers.get("accept", "")
+
+    def check_acceptable(self) -> None:
+        """406 when the client takes nothing that we can make."""
+        accept = self.headers.get("accept", "")
+        if accept and not re.search(r"application/(json|yaml|\*)|\*/\*|text/plain", accept):
+            raise ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json, application/yaml")
+
+    async def answer(self, code: int, body: Any, media: str = JSON) -> None:
+        """Send an answer."""
+        accept = self.headers.get("accept", "")
+        if not isinstance(body, bytes):
+            if media == JSON and accept.startswith("application/yaml"):
+                body, media = yaml.dump(body, Dumper=yaml.CSafeDumper, sort_keys=True).encode(), "application/yaml"
+            else:
+                body = orjson.dumps(body, option=orjson.OPT_INDENT_2 if self.flag("pretty") else None)
+        headers = [(b"content-type", media.encode()), (b"content-length", str(len(body)).encode())]
+        headers += [(b"cache-control", b"no-cache, private")]
+        for text in self.warnings:
+            quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+            headers.append((b"warning", f'299 - "{quoted}"'.encode()))
+        if code == 429 or (code == 504 and isinstance(body, bytes) and b"retryAfterSeconds" in body):
+            headers.append((b"retry-after", b"1"))
+        self.answered = True
+        await self._send({"type": "http.response.start", "status": code, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def stream(self, chunks: AsyncIterator[bytes], media: str = JSON) -> None:
+        """Send chunks as they come."""
+        self.answered = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", media.encode())]})
+        async for chunk in chunks:
+            await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def relay(self, code: int, headers: list[tuple[bytes, bytes]], chunks: AsyncIterator[bytes]) -> None:
+        """Send another server's answer."""
+        self.answered = True
+        await self._send({"type": "http.response.start", "status": code, "headers": headers})
+        async for chunk in chunks:
+            await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def gone(self) -> None:
+        """Return when the client has hung up."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+
+def parse(data: bytes, *, yaml_allowed: bool) -> Any:
+    """A body as a value. 400 when it cannot be parsed."""
+    if not yaml_allowed or data[:1] in (b"{", b"["):
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError as failure:
+            if not yaml_allowed:
+                raise bad_request(f"couldn't get version/kind; json parse error: {failure}") from failure
+    try:
+        return yaml.load(data, Loader=_Loader)  # noqa: S506 - a subclass of CSafeLoader
+    except yaml.YAMLError as failure:
+        raise bad_request(f"error decoding YAML: {failure}") from failure

@@ -1,0 +1,131 @@
+"""Reading containers' logs: the files the kubelet writes, cut and followed as the query of the request asks.
+
+A line on disk is ``<RFC3339Nano> <text>``. Without ``timestamps`` the stamp is taken off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Final
+
+from instantstart_sandbox.kubernetes.errors import ApiError, bad_request
+
+_POLL_SECONDS: Final = 0.1
+_BLOCK: Final = 256 * 1024
+
+
+def _integer(query: dict[str, str], field: str, least: int) -> int | None:
+    text = query.get(field)
+    if text is None:
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        raise bad_request(f'unable to decode query: strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if value < least:
+        rule = "must be greater than 0" if least == 1 else "must be greater than or equal to 0"
+        text = f"Invalid value: {value}: {rule}"
+        causes = [{"reason": "FieldValueInvalid", "message": text, "field": field}]
+        raise ApiError(422, "Invalid", f'PodLogOptions "" is invalid: {field}: {text}', {"kind": "PodLogOptions", "causes": causes})
+    return value
+
+
+class LogQuery:
+    """The query of a log request. 400 or 422 for values that make no sense."""
+
+    def __init__(self, query: dict[str, str], now: float) -> None:
+        self.follow = query.get("follow") in ("true", "1")
+        self.previous = query.get("previous") in ("true", "1")
+        self.timestamps = query.get("timestamps") in ("true", "1")
+        self.tail = _integer(query, "tailLines", 0)
+        self.limit = _integer(query, "limitBytes", 1)
+        seconds = _integer(query, "sinceSeconds", 1)
+        self.since: float | None = now - seconds if seconds is not None else None
+        if query.get("sinceTime"):
+            self.since = _moment(query["sinceTime"])
+
+
+def _moment(text: str) -> float:
+    try:
+        return dt.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise bad_request(f'unable to decode query: parsing time "{text}"') from None
+
+
+def stamp_of(line: bytes) -> float | None:
+    """Seconds since the epoch of a line on disk, or None for a line without a stamp."""
+    stamp = line.split(b" ", 1)[0].decode(errors="replace")
+    try:
+        return dt.datetime.fromisoformat(stamp[:26].rstrip("Z") + "+00:00").timestamp()
+    except ValueError:
+        return None
+
+
+def _shown(line: bytes, query: LogQuery) -> bytes | None:
+    if query.since is not None and (stamp_of(line) or 0.0) < query.since:
+        return None
+    if query.timestamps or stamp_of(line) is None:
+        return line
+    return line.split(b" ", 1)[1] if b" " in line else b"\n"
+
+
+def tail_offset(path: Path, lines: int) -> int:
+    """Where the last ``lines`` lines begin; the file is read from its end."""
+    size = path.stat().st_size
+    if lines == 0:
+        return size
+    found, position = 0, size
+    with path.open("rb") as log:
+        while position > 0:
+            step = min(_BLOCK, position)
+            position -= step
+            log.seek(position)
+            block = log.read(step)
+            end = len(block) - 1 if position + step == size and block.endswith(b"\n") else len(block)
+            while (end := block.rfind(b"\n", 0, end)) >= 0:
+                found += 1
+                if found == lines:
+                    return position + end + 1
+    return 0
+
+
+async def read(path: Path, query: LogQuery, running: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """The log in chunks of whole lines. With ``follow``, until the container no longer runs."""
+    offset = 0
+    left = query.limit
+    while True:
+        alive = query.follow and running()
+        if path.exists():
+            if query.tail is not None:
+                offset, query.tail = tail_offset(path, query.tail), None
+            chunk, offset = _next_lines(path, offset, query, final=not alive)
+            if left is not None:
+                chunk, left = chunk[:left], left - len(chunk[:left])
+            if chunk:
+                yield chunk
+            if left == 0:
+                return
+            if chunk:
+                continue
+        if not alive:
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _next_lines(path: Path, offset: int, query: LogQuery, *, final: bool) -> tuple[bytes, int]:
+    with path.open("rb") as log:
+        log.seek(offset)
+        block = log.read(_BLOCK)
+    if not block:
+        return b"", offset
+    end = len(block) if final and len(block) < _BLOCK else block.rfind(b"\n") + 1
+    if end == 0:
+        return (block, offset + len(block)) if len(block) == _BLOCK else (b"", offset)
+    lines = (_shown(line, query) for line in block[:end].splitlines(keepends=True))
+    shown = b"".join(line for line in lines if line is not None)
+    if not shown and end:
+        return _next_lines(path, offset + end, query, final=final)
+    return shown, offset + end
