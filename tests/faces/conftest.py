@@ -64,3 +64,16 @@ def token(room: Any) -> Callable[..., str]:
 def sign(token: Callable[..., str]) -> Callable[..., dict[str, str]]:
     """Headers of an identity of a role."""
     return lambda role, kind="person": {"Authorization": f"Bearer {token(role, kind)}"}
+
+
+@pytest.fixture(name="toys")
+def toys_module() -> Any:
+    """The module that makes toy houses."""
+    return toys
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The toy house with MCP, really listening: ``.url``, ``.room``, ``.token(role, kind)``."""
+    with toys.listening(tmp_path_factory.mktemp("served")) as running:
+        yield running

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
+import socket
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
+import uvicorn
 from fastapi import APIRouter, FastAPI, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +23,7 @@ from instantstart.base.clock import Clock
 from instantstart.base.settings import Settings
 from instantstart.capabilities.doors import DryRun, IdempotencyKey, Operator, RoomDep, Viewer
 from instantstart.faces.api.app import build
+from instantstart.faces.mcp.mount import Mount
 from instantstart.operations.record import Operation, OperationStatus, StageStatus, StageView
 from instantstart.store.records import EventRow, OperationFilter, Page
 
@@ -132,3 +138,35 @@ def house(folder: Path, routers: tuple[APIRouter, ...] = (toys,), **more: Any) -
         engine=ToyEngine(),
     )
     return build(room, routers, **more), room  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass
+class Running:
+    """A toy house that listens."""
+
+    url: str
+    room: Any
+    app: FastAPI
+
+    def token(self, role: str, kind: str = "person") -> str:
+        """A new token."""
+        return str(self.room.store.identities.create_token(f"{role} {kind}", role, kind)[1])
+
+
+@contextlib.contextmanager
+def listening(folder: Path) -> Iterator[Running]:
+    """A toy house behind a real socket, with MCP mounted as the composition root mounts it."""
+    mount = Mount()
+    app, room = house(folder, mounts={"/mcp": mount}, lifespans=[mount.lifespan])
+    mount.connect(app, app.openapi)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2))
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [made]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield Running(f"http://127.0.0.1:{made.getsockname()[1]}", room, app)
+        server.should_exit = True
+        thread.join(timeout=10)
+    room.store.close()

@@ -63,7 +63,7 @@ def configure(level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for noisy in ("botocore", "boto3", "urllib3", "httpcore2", "httpx2", "uvicorn.access"):
+    for noisy in ("alembic", "botocore", "boto3", "urllib3", "httpcore2", "httpx2", "uvicorn.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
