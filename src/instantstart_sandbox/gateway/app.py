@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.gateway import validate, wire
 from instantstart_sandbox.gateway.errors import AwsError, ReplyLost
-from instantstart_sandbox.gateway.guarding import Chain, Inner
+from instantstart_sandbox.gateway.guarding import Chain, Inner, OwnedInner
 from instantstart_sandbox.gateway.iam import Iam
 from instantstart_sandbox.gateway.inprocess import INTERNAL
-from instantstart_sandbox.gateway.registry import Context
+from instantstart_sandbox.gateway.registry import Context, OwnedHandler
 from instantstart_sandbox.world.faults import Fault
 from instantstart_sandbox.world.journal import Entry
 
@@ -160,7 +160,7 @@ class Gateway:
             validate.check_request(call.params, call.model)
         handler = self.world.registry.owned(call.service, call.operation)
         if handler is not None:
-            return self._owned(visit, handler(context, **call.params) or {})
+            return self._owned(visit, handler)
         if call.service in self.world.registry.closed:
             raise self._missing(call)
         return self._moto(visit)
@@ -182,9 +182,14 @@ class Gateway:
             internal=visit.internal,
         )
 
-    def _owned(self, visit: _Visit, result: dict[str, Any]) -> wire.Answer:
-        call = visit.call
+    def _owned(self, visit: _Visit, handler: OwnedHandler) -> wire.Answer:
+        call, context = visit.call, visit.context
         assert call is not None
+        assert context is not None
+        inner = OwnedInner(lambda: handler(context, **call.params) or {})
+        guards = self.world.registry.guards(call.service, call.operation)
+        found = Chain(guards, context, call.params, inner).run()
+        result = inner.parsed() if found is None else found
         if wrong := validate.check_answer(result, call.model):
             self.world.journal.crashed(call.service, call.operation, f"the answer breaks the service model: {wrong[:5]}", "")
         return wire.reply(call, result, visit.request_id)

@@ -34,10 +34,28 @@ class Inner:
         return self._parsed
 
 
+class OwnedInner:
+    """An owned handler as what is guarded."""
+
+    def __init__(self, ask: Callable[[], dict[str, Any]]) -> None:
+        self._ask = ask
+        self._result: dict[str, Any] | None = None
+
+    def answer(self) -> object:
+        """Run the handler, once."""
+        return self.parsed()
+
+    def parsed(self) -> dict[str, Any]:
+        """The handler's answer."""
+        if self._result is None:
+            self._result = self._ask()
+        return self._result
+
+
 class Chain:
     """The guards of one call."""
 
-    def __init__(self, guards: list[Guard], context: Context, params: dict[str, Any], inner: Inner) -> None:
+    def __init__(self, guards: list[Guard], context: Context, params: dict[str, Any], inner: Inner | OwnedInner) -> None:
         self._guards, self._context, self._params, self._inner = guards, context, params, inner
 
     def run(self) -> dict[str, Any] | None:

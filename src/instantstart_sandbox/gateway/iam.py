@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from moto.iam.models import AccessKey, IAMBackend, iam_backends
 from moto.sts.models import sts_backends
 
-from instantstart_sandbox.gateway import managed_policies, policies, resources, signatures, wire
+from instantstart_sandbox.gateway import managed_policies, policies, resource_tags, resources, signatures, wire
 from instantstart_sandbox.gateway.errors import AwsError
 from instantstart_sandbox.gateway.registry import Context
 
@@ -110,8 +110,10 @@ class Iam:
         documents = self.documents(context.principal_arn)
         keys = resources.context_of(context, call.service, call.params)
         action = resources.action_of(call.service, call.operation)
+        by_tag = any("resourcetag/" in json.dumps(document).lower() for _, document in documents)
         for resource in resources.resources_of(context, call.service, call.operation, call.params):
-            self._demand(documents, policies.Question(action, resource, keys), context, call.service)
+            tags = resource_tags.keys_of(context, resource) if by_tag else {}
+            self._demand(documents, policies.Question(action, resource, keys | tags), context, call.service)
         for role in resources.passed_roles(call.service, call.operation, call.params):
             service = "pods.eks" if call.operation.endswith("PodIdentityAssociation") else call.service
             passed = keys | {"iam:passedtoservice": [f"{service}.{wire.dns_suffix_of('aws')}"]}

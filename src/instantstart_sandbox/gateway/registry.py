@@ -59,7 +59,7 @@ class Registry:
         return register
 
     def guard(self, service: str, *operations: str) -> Callable[[Guard], Guard]:
-        """Decorator: run this before (and, through ``proceed``, around) moto's own answer.
+        """Decorator: run this before (and, through ``proceed``, around) moto's own answer, or an owned handler's.
 
         A guard returns the answer to send, or None for moto's answer untouched.
         """

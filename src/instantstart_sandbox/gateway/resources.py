@@ -184,7 +184,7 @@ def context_of(context: Context, service: str, params: dict[str, Any]) -> dict[s
         "aws:principalarn": [context.principal_arn],
         "aws:principalaccount": [context.account],
         "aws:sourceaccount": [context.account],
-        "aws:securetransport": ["false"],
+        "aws:securetransport": ["true"],
     }
     if ":user/" in context.principal_arn:
         keys["aws:username"] = [context.principal_arn.rsplit("/", 1)[-1]]

@@ -224,3 +224,14 @@ def test_conditions_hold_by_their_operators() -> None:
     assert policies.conditions_hold({"StringEqualsIfExists": {"aws:Absent": "x"}}, context)
     assert policies.conditions_hold({"Null": {"aws:Absent": "true"}}, context)
     assert not policies.conditions_hold({"DateGreaterThan": {"aws:RequestedRegion": "x"}}, context)
+
+
+def test_a_tag_of_the_resource_decides(sandbox: Any, user: Any, refused: Any) -> None:
+    client, allow = user
+    ec2 = sandbox.client("ec2")
+    mine, other = (ec2.create_vpc(CidrBlock=f"10.{n}.0.0/16")["Vpc"]["VpcId"] for n in range(2))
+    ec2.create_tags(Resources=[mine], Tags=[{"Key": "owner", "Value": "ann"}])
+    allow(policy("ec2:DeleteVpc", condition={"StringEquals": {"aws:ResourceTag/owner": "ann"}}))
+    sandbox.admin("iam_enforcement", on=True)
+    assert refused(client("ec2").delete_vpc, VpcId=other) == "UnauthorizedOperation"
+    client("ec2").delete_vpc(VpcId=mine)

@@ -30,3 +30,20 @@ def test_a_new_role_is_not_listed_and_not_found(sandbox: Any, refused: Any) -> N
     assert refused(iam.create_role, RoleName="young", AssumeRolePolicyDocument=trust) == "EntityAlreadyExists"
     sandbox.admin("warp", seconds=21)
     assert iam.get_role(RoleName="young")["Role"]["RoleName"] == "young"
+
+
+def test_a_new_eks_cluster_is_not_seen_either(sandbox: Any, refused: Any) -> None:
+    def create(ctx: Any, name: str, **_: Any) -> dict[str, Any]:
+        return {"cluster": {"name": name}}
+
+    sandbox.world.registry.op("eks", "CreateCluster")(create)
+    sandbox.world.registry.op("eks", "DescribeCluster")(lambda ctx, name: {"cluster": {"name": name}})
+    sandbox.world.registry.op("eks", "ListClusters")(lambda ctx, **_: {"clusters": ["old", "young"]})
+    sandbox.admin("stale_reads", seconds=20)
+    eks = sandbox.client("eks")
+    eks.create_cluster(name="young", roleArn="arn:aws:iam::123456789012:role/r", resourcesVpcConfig={})
+    assert eks.list_clusters()["clusters"] == ["old"]
+    assert refused(eks.describe_cluster, name="young") == "ResourceNotFoundException"
+    assert eks.describe_cluster(name="old")["cluster"]["name"] == "old"
+    sandbox.admin("warp", seconds=21)
+    assert eks.list_clusters()["clusters"] == ["old", "young"]

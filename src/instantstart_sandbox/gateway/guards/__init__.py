@@ -33,5 +33,6 @@ def install(world: World) -> None:
         ec2_addresses,
         endpoint_services,
         iam_documents,
+        s3_policies,
     ):
         module.install(world)

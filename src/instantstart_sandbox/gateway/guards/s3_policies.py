@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def install(_world: World) -> None:
     """Let every bucket judge by :func:`permission`."""
-    FakeBucket.get_permission = permission
+    FakeBucket.get_permission = permission  # type: ignore[method-assign,assignment]
 
 
 def permission(bucket: Any, action: str, resource: str) -> Any:

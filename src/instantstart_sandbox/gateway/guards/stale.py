@@ -28,8 +28,53 @@ _IAM_READS = {
 }
 
 
+#: owned objects: create call -> key of the birth, made of its parameters
+_OWNED_MAKES = {
+    ("eks", "CreateCluster"): "eks/cluster/{name}",
+    ("eks", "CreateAddon"): "eks/addon/{clusterName}/{addonName}",
+    ("eks", "CreateAccessEntry"): "eks/access/{clusterName}/{principalArn}",
+    ("sagemaker", "CreateCluster"): "sagemaker/cluster/{ClusterName}",
+    ("cloudformation", "CreateStack"): "cloudformation/stack/{StackName}",
+}
+#: read -> (key, error's code, message, status)
+_OWNED_GETS = {
+    ("eks", "DescribeCluster"): ("eks/cluster/{name}", "ResourceNotFoundException", "No cluster found for name: {name}.", 404),
+    ("eks", "DescribeAddon"): (
+        "eks/addon/{clusterName}/{addonName}",
+        "ResourceNotFoundException",
+        "No addon: {addonName} found in cluster: {clusterName}",
+        404,
+    ),
+    ("eks", "DescribeAccessEntry"): (
+        "eks/access/{clusterName}/{principalArn}",
+        "ResourceNotFoundException",
+        "The specified principalArn could not be found: {principalArn}.",
+        404,
+    ),
+    ("sagemaker", "DescribeCluster"): (
+        "sagemaker/cluster/{ClusterName}",
+        "ResourceNotFound",
+        "Cluster with name {ClusterName} not found.",
+        400,
+    ),
+}
+#: read -> (member of the answer, key made of the parameters and the item)
+_OWNED_LISTS = {
+    ("eks", "ListClusters"): ("clusters", "eks/cluster/{item}"),
+    ("eks", "ListAddons"): ("addons", "eks/addon/{clusterName}/{item}"),
+    ("eks", "ListAccessEntries"): ("accessEntries", "eks/access/{clusterName}/{item}"),
+    ("sagemaker", "ListClusters"): ("ClusterSummaries", "sagemaker/cluster/{item}"),
+}
+
+
 def install(world: World) -> None:
-    """Register for EC2's create and describe calls, and IAM's reads."""
+    """Register for EC2's create and describe calls, IAM's reads, and the owned objects."""
+    for (service, name), key in _OWNED_MAKES.items():
+        world.registry.guard(service, name)(functools.partial(_note_owned, key))
+    for (service, name), refusal in _OWNED_GETS.items():
+        world.registry.guard(service, name)(functools.partial(_get_owned, refusal))
+    for (service, name), listing in _OWNED_LISTS.items():
+        world.registry.guard(service, name)(functools.partial(_list_owned, listing))
     for name in wire.service_model("ec2").operation_names:
         if name.startswith("Describe"):
             world.registry.guard("ec2", name)(functools.partial(_describe, name))
@@ -106,6 +151,32 @@ def _not_found(parameter: str) -> str:
         "VpcIds": "InvalidVpcID.NotFound",
     }
     return special.get(parameter, f"Invalid{parameter[:-3]}ID.NotFound")
+
+
+def _note_owned(key: str, ctx: Context, params: dict[str, Any], proceed: Proceed) -> None:
+    if not ctx.internal and ctx.world.settings.stale_reads:
+        proceed()
+        ctx.world.section("births").setdefault(f"{ctx.region}/{key.format(**params)}", ctx.clock.now())
+
+
+def _get_owned(refusal: tuple[str, str, str, int], ctx: Context, params: dict[str, Any], proceed: Proceed) -> None:
+    key, code, message, status = refusal
+    if not ctx.internal and ctx.world.settings.stale_reads and f"{ctx.region}/{key.format(**params)}" in _young(ctx):
+        raise AwsError(code, message.format(**params), status)
+
+
+def _list_owned(listing: tuple[str, str], ctx: Context, params: dict[str, Any], proceed: Proceed) -> dict[str, Any] | None:
+    if ctx.internal or not ctx.world.settings.stale_reads:
+        return None
+    member, key = listing
+    answer, young = proceed(), _young(ctx)
+    names = [item if isinstance(item, str) else item["ClusterName"] for item in answer.get(member, [])]
+    kept = [
+        item
+        for item, name in zip(answer.get(member, []), names, strict=True)
+        if f"{ctx.region}/{key.format(**{**params, 'item': name})}" not in young
+    ]
+    return {**answer, member: kept}
 
 
 def _iam_get(parameter: str, ctx: Context, params: dict[str, Any], proceed: Proceed) -> None:
