@@ -38,7 +38,8 @@ def _rule(groups: str, resources: str, verbs: Iterable[str]) -> Object:
 
 
 _SUBJECTS_VIEW: Final = (
-    "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods replicationcontrollers serviceaccounts services services/status "
+    "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods replicationcontrollers serviceaccounts services "
+    "services/status "
     "bindings events limitranges namespaces/status pods/log pods/status resourcequotas resourcequotas/status namespaces"
 )
 _VIEW_RULES: Final = (
@@ -62,7 +63,11 @@ _EDIT_RULES: Final = (
     _rule("core", "pods pods/attach pods/exec pods/portforward pods/proxy", _WRITE),
     _rule("core", "pods/eviction serviceaccounts/token", ("create",)),
     _rule("core", "configmaps events persistentvolumeclaims secrets serviceaccounts services services/proxy", _WRITE),
-    _rule("apps", "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale", _WRITE),
+    _rule(
+        "apps",
+        "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale",
+        _WRITE,
+    ),
     _rule("autoscaling", "horizontalpodautoscalers", _WRITE),
     _rule("batch", "cronjobs jobs", _WRITE),
     _rule("networking.k8s.io", "ingresses networkpolicies", _WRITE),
@@ -75,7 +80,19 @@ _ADMIN_RULES: Final = (
     _rule(_RBAC, "roles rolebindings", (*_READ, *_WRITE)),
 )
 _ALL_RULES: Final = (_rule("*", "*", ("*",)), {"nonResourceURLs": ["*"], "verbs": ["*"]})
-_DISCOVERY_PATHS: Final = ("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/")
+_DISCOVERY_PATHS: Final = (
+    "/api",
+    "/api/*",
+    "/apis",
+    "/apis/*",
+    "/healthz",
+    "/livez",
+    "/openapi",
+    "/openapi/*",
+    "/readyz",
+    "/version",
+    "/version/",
+)
 _PUBLIC_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
 
 #: name -> rules of the ClusterRoles that every cluster has

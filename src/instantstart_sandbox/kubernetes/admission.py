@@ -43,7 +43,10 @@ def check_namespace(reader: Reader, resource: Resource, namespace: str, name: st
     if found["metadata"].get("deletionTimestamp"):
         message = f"namespace {namespace} is being terminated"
         error = forbidden(resource, name, f"unable to create new content in namespace {namespace} because it is being terminated")
-        error.details = {**(error.details or {}), "causes": [{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]}
+        error.details = {
+            **(error.details or {}),
+            "causes": [{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}],
+        }
         raise error
 
 
@@ -69,7 +72,7 @@ def _extended_tolerations(spec: Object, tolerations: list[Object]) -> None:
     """EKS runs ExtendedResourceToleration: a pod that asks for a GPU tolerates the taint of that name."""
     wanted = set()
     for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
-        for name in (container["resources"].get("requests") or {}):
+        for name in container["resources"].get("requests") or {}:
             if "/" in name and not name.startswith(("kubernetes.io/", "requests.")):
                 wanted.add(name)
     for name in sorted(wanted):
@@ -152,7 +155,11 @@ def _free_address(taken: set[str | None]) -> str:
 
 def _node_ports(reader: Reader, resource: Resource, obj: Object) -> None:
     metadata = obj["metadata"]
-    others = [s for s in reader.read_all("services") if (s["metadata"]["namespace"], s["metadata"]["name"]) != (metadata["namespace"], metadata["name"])]
+    others = [
+        s
+        for s in reader.read_all("services")
+        if (s["metadata"]["namespace"], s["metadata"]["name"]) != (metadata["namespace"], metadata["name"])
+    ]
     taken = {p.get("nodePort") for s in others for p in s["spec"].get("ports") or ()}
     for index, port in enumerate(obj["spec"].get("ports") or ()):
         wanted = port.get("nodePort")
@@ -180,7 +187,9 @@ def _job(reader: Reader, resource: Resource, obj: Object) -> None:
         return
     uid, name = metadata["uid"], metadata["name"]
     labels = spec.setdefault("template", {}).setdefault("metadata", {}).setdefault("labels", {})
-    labels.update({"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name})
+    labels.update(
+        {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name}
+    )
     spec.setdefault("selector", {}).setdefault("matchLabels", {})["batch.kubernetes.io/controller-uid"] = uid
 
 

@@ -66,11 +66,11 @@ class Api:
         except ApiError as error:
             if not request.answered:
                 await request.answer(error.code, error.status())
-        except Exception as crash:  # the request boundary
+        except Exception as crash:  # noqa: BLE001 - the request boundary: a crash is logged and answered as a 500
             _LOG.exception("the API server crashed on a request", extra={"method": request.method, "path": request.path})
             if not request.answered:
-                error = ApiError(500, "InternalError", f"Internal error occurred: {crash!r}", {"causes": [{"message": repr(crash)}]})
-                await request.answer(500, error.status())
+                broken = ApiError(500, "InternalError", f"Internal error occurred: {crash!r}", {"causes": [{"message": repr(crash)}]})
+                await request.answer(500, broken.status())
 
     # ------------------------------------------------------------------ routing
 
@@ -183,8 +183,14 @@ class Api:
             raise bad_request(f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"')
         manager = request.query.get("fieldManager") or request.headers.get("user-agent", "unknown").split("/")[0][:128]
         return Options(
-            manager, request.identity.username, subresource, dry == "All", validation, request.flag("force"), request.warnings,
-        )  # fmt: skip
+            manager,
+            request.identity.username,
+            subresource,
+            dry == "All",
+            validation,
+            request.flag("force"),
+            request.warnings,
+        )
 
     async def _object(self, request: Request, target: Target) -> None:
         resource, where = target.resource, (target.resource, target.namespace, target.name)
@@ -237,7 +243,9 @@ class Api:
             options = DeleteOptions.read(await request.read(optional=True), request.query)
             items = self.cluster.deletion.delete_collection(resource, namespace, match, options)
             metadata = {"resourceVersion": str(self.cluster.store.revision)}
-            await request.answer(200, {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata, "items": items})
+            await request.answer(
+                200, {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata, "items": items}
+            )
 
     # ------------------------------------------------------------------ views
 
@@ -274,11 +282,15 @@ class Api:
             raise _no_match()
         timeout = request.number("timeoutSeconds")
         wanted = Watching(
-            target.resource, target.namespace,
+            target.resource,
+            target.namespace,
             matcher(target.resource, request.query.get("labelSelector", ""), request.query.get("fieldSelector", "")),
-            revision_of(version) if not initial else None, request.flag("allowWatchBookmarks"), initial, float(timeout) if timeout else None,
+            revision_of(version) if not initial else None,
+            request.flag("allowWatchBookmarks"),
+            initial,
+            float(timeout) if timeout else None,
             self._view(request, target.resource),
-        )  # fmt: skip
+        )
         stream = Stream(self.cluster.pipeline.collection(target.resource), wanted, lambda: self.cluster.store.revision)
         await self.send_stream(request, stream.frames(), "application/json")
 

@@ -62,7 +62,9 @@ class Client:
 
     async def create(self, resource: str, obj: Object) -> Object:
         """Create; answers what was stored."""
-        return self._pipeline.create(self._resource(resource), obj["metadata"].get("namespace"), self._complete(resource, obj), self._options())
+        return self._pipeline.create(
+            self._resource(resource), obj["metadata"].get("namespace"), self._complete(resource, obj), self._options()
+        )
 
     async def update(self, resource: str, obj: Object) -> Object:
         """Replace; 409 when the resourceVersion is stale."""
@@ -138,9 +140,18 @@ class Client:
             return
         source = {"component": component}
         body = {
-            "metadata": {"name": name, "namespace": namespace}, "involvedObject": about, "reason": reason, "message": message, "type": type,
-            "source": source, "firstTimestamp": now, "lastTimestamp": now, "count": 1, "reportingComponent": component, "reportingInstance": "",
-        }  # fmt: skip
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": about,
+            "reason": reason,
+            "message": message,
+            "type": type,
+            "source": source,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "reportingComponent": component,
+            "reportingInstance": "",
+        }
         try:
             await self.create("events", body)
         except ApiError as error:

@@ -5,53 +5,58 @@ For whoever writes controllers (kubernetes/loops), the kubelet and the bridge: t
 Resources are named ``plural`` or ``plural.group``: ``"pods"``, ``"deployments.apps"``, ``"rayclusters.ray.io"``. Objects are plain
 dicts. Everything here runs in the cluster's one asyncio loop; from another thread use ``cluster.in_loop(function, *args)``.
 
-    cluster.arn, cluster.name, cluster.region, cluster.version      strings ("1.34")
-    cluster.clock                   world.clock.Clock; ``await cluster.clock.sleep(seconds)``, ``cluster.timestamp()`` -> "2026-11-30T12:00:00Z"
-    cluster.aws                     the AwsWorld seam. It may take the AWS side's lock: ``await cluster.ask_aws(cluster.aws.instances, cluster.arn)``
-                                    runs it in a thread; never call it straight from the loop
-    cluster.data_dir                pathlib.Path of this cluster's files
-    cluster.log_path(namespace, pod, container, previous=False) -> Path of a container's log. The kubelet writes lines
-                                    ``<RFC3339Nano, virtual UTC> <text>\\n``; the API's log subresource reads, cuts and follows that file
-                                    (tailLines, sinceSeconds, timestamps, limitBytes, previous, follow) until the container's status in
-                                    the Pod says it is no longer running. ``cluster.logs`` may be replaced by another provider:
-                                    async def logs(namespace, pod, container, params: dict[str, str]) -> AsyncIterator[bytes]
-    cluster.backend                 None, or an async callable (kind: "pods"|"services", namespace, name, port: str) -> (host, port) | None set by
-                                    the kubelet: where the proxy subresource connects to (a pod's process on loopback)
+``cluster.arn, name, region, version``
+    strings; the version is ``"1.34"``.
+``cluster.clock``
+    world.clock.Clock; ``await cluster.clock.sleep(seconds)``. ``cluster.timestamp()`` is ``"2026-11-30T12:00:00Z"``.
+``cluster.aws``
+    the AwsWorld seam. It may take the AWS side's lock: ``await cluster.ask_aws(cluster.aws.instances, cluster.arn)`` asks in a thread;
+    never call it straight from the loop.
+``cluster.data_dir``
+    pathlib.Path of this cluster's files.
+``cluster.log_path(namespace, pod, container, previous=False)``
+    Path of a container's log. The kubelet writes lines ``<RFC3339Nano, virtual UTC> <text>``; the log subresource reads, cuts and
+    follows that file (tailLines, sinceSeconds, timestamps, limitBytes, previous, follow) until the container's status in the Pod says
+    that it no longer runs. ``cluster.logs`` may be replaced by another provider: an async generator function
+    ``logs(namespace, pod, container, params: dict[str, str]) -> AsyncIterator[bytes]``.
+``cluster.backend``
+    None, or an async callable (kind: "pods" or "services", namespace, name, port: str) -> (host, port) or None, set by the kubelet:
+    where the proxy subresource connects to (a pod's process on loopback).
 
-    cluster.client                  user "system:admin"; ``cluster.client.named("kube-scheduler")`` for another field manager (user system:kube-scheduler)
-        await get(resource, name, namespace=None) -> dict                         ApiError code 404
-        await find(resource, name, namespace=None) -> dict | None
-        await list(resource, namespace=None, labels="", fields="") -> list[dict]  selectors as in kubectl: "app=x,tier in (a,b)", "spec.nodeName=n"
-        await create(resource, obj) -> dict                                       namespace from obj.metadata; generateName works
-        await update(resource, obj) -> dict                                       409 when metadata.resourceVersion is stale
-        await apply(resource, obj, force=True) -> dict                            server-side apply; obj carries apiVersion, kind, name
-        await patch(resource, name, patch, namespace=None, kind="merge") -> dict  kind: merge | json | strategic
-        await status(resource, name, status, namespace=None) -> dict              merge-patches .status through the status subresource
-        await replace_status(resource, obj) -> dict                               writes obj.status whole; 409 when resourceVersion is stale
-        await scale(resource, name, replicas, namespace=None) -> dict
-        await delete(resource, name, namespace=None, propagation="Background", grace=None) -> None     a missing object is not an error
-        await event(obj, reason, message, type="Normal", component="...") -> None an Event about obj, repeated ones are counted
-      No-op writes make no revision. Every other refusal is ApiError (code, reason, message) from kubernetes/errors.py.
+``cluster.client``
+    user "system:admin"; ``cluster.client.named("kube-scheduler")`` is user system:kube-scheduler and that field manager. No-op writes
+    make no revision. Every refusal is ApiError (code, reason, message) from kubernetes/errors.py.
 
-    cluster.read(resource, name, namespace=None) -> dict | None                   synchronous and thread-safe: the present object
-    cluster.read_all(resource, namespace=None) -> list[dict]                      the same for a whole resource or namespace
-    cluster.store.owned_by(uid) / find_uid(uid)                                   owner index for garbage collection: (collection, key) pairs
-    async for type, obj in cluster.watch("pods", namespace=None):                 ADDED of all that exists, then changes, for ever;
-                                                                                  type ADDED | MODIFIED | DELETED. Waits for a CRD not there yet
-    cluster.start(coroutine, name="") -> asyncio.Task                             cancelled when the cluster is deleted or the server stops;
-                                                                                  a crash is logged and counted in cluster.crashes
-    cluster.on_nudge(callback)                                                    called in the loop when AWS says that instances, add-ons or
-                                                                                  access entries changed
-    cluster.on_stop(callback)                                                     called in the loop at the end (kill the pods' processes)
+    - ``await get(resource, name, namespace=None)`` -> dict, ApiError 404; ``find`` -> dict or None
+    - ``await list(resource, namespace=None, labels="", fields="")``; selectors as in kubectl: "app=x,tier in (a,b)", "spec.nodeName=n"
+    - ``await create(resource, obj)``: namespace from obj.metadata; generateName works
+    - ``await update(resource, obj)``: 409 when metadata.resourceVersion is stale
+    - ``await apply(resource, obj, force=True)``: server-side apply
+    - ``await patch(resource, name, patch, namespace=None, kind="merge")``: kind merge, json or strategic
+    - ``await status(resource, name, status, namespace=None)``: merge-patches .status through the status subresource
+    - ``await replace_status(resource, obj)``: writes obj.status whole; 409 when the resourceVersion is stale
+    - ``await scale(resource, name, replicas, namespace=None)``; ``await bind(pod, namespace, node)``; ``await finalize(namespace)``
+    - ``await delete(resource, name, namespace=None, propagation="Background", grace=None)``: a missing object is no error
+    - ``await event(obj, reason, message, type="Normal", component="")``: an Event about obj; repeated ones are counted
 
-What the API server itself does (do not do it in a controller): defaults, names, uid, generation; clusterIP and nodePort of Services;
+``cluster.read(resource, name, namespace=None)``, ``cluster.read_all(resource, namespace=None)``
+    synchronous and thread-safe: present objects.
+``cluster.store.owned_by(uid)``, ``cluster.store.find_uid(uid)``
+    the owner index for garbage collection: (collection, key) pairs.
+``async for type, obj in cluster.watch("pods", namespace=None)``
+    ADDED of all that exists, then changes, for ever (ADDED, MODIFIED, DELETED). Waits for a CRD that is not there yet.
+``cluster.start(coroutine, name="")``
+    a task, cancelled when the cluster stops; a crash is logged and kept in ``cluster.crashes``.
+``cluster.on_nudge(callback)``, ``cluster.on_stop(callback)``
+    called in the loop when AWS says that instances, add-ons or access entries changed; and at the end (kill the pods' processes).
+
+What the API server itself does (not to be done in a controller): defaults, names, uid, generation; clusterIP and nodePort of Services;
 default tolerations, priority, service account and its token volume of Pods; ``default`` ServiceAccount and kube-root-ca.crt of a new
-namespace; CRDs become Established; ServiceAccount tokens. A Pod with a nodeName that is deleted gets a deletionTimestamp and stays until
-the kubelet deletes it with ``grace=0``; one without a node goes at once.
-What it leaves to loops: garbage collection by ownerReferences (the finalizers ``foregroundDeletion`` and ``orphan`` are set here, acted on
-and removed by the loop), emptying a Terminating namespace and then removing ``kubernetes`` from its spec.finalizers
-(``await client.finalize(name)``), and emptying the custom resources of a CRD under deletion (finalizer
-``customresourcecleanup.apiextensions.k8s.io``).
+namespace; definitions become Established and are emptied on deletion; ServiceAccount tokens; Events expire after an hour. A Pod with a
+nodeName that is deleted gets a deletionTimestamp and stays until the kubelet deletes it with ``grace=0``; one without a node goes at
+once.
+What it leaves to loops: garbage collection by ownerReferences (the finalizers ``foregroundDeletion`` and ``orphan`` are set here, acted
+on and removed by the loop), and emptying a Terminating namespace and then ``await client.finalize(name)``.
 """
 
 from __future__ import annotations
@@ -153,7 +158,7 @@ class Cluster:
 
     async def watch(self, resource: str, namespace: str | None = None) -> AsyncIterator[tuple[str, Object]]:
         """Everything there is as ADDED, then each change, for ever."""
-        while resource not in self.catalog:
+        while resource not in self.catalog:  # noqa: ASYNC110 - a definition may come at any time; nothing else waits for it
             await asyncio.sleep(0.5)
         collection = self.pipeline.collection(self.catalog.find(resource))
         with Subscription(collection, namespace) as subscription:
@@ -262,7 +267,10 @@ class Cluster:
             self._ensure("priorityclasses.scheduling.k8s.io", {"metadata": {"name": name}, "value": value})
         port = {"name": "https", "port": 443, "targetPort": 443, "protocol": "TCP"}
         labels = {"component": "apiserver", "provider": "kubernetes"}
-        service = {"metadata": {"name": "kubernetes", "namespace": "default", "labels": labels}, "spec": {"clusterIP": "10.100.0.1", "ports": [port]}}
+        service = {
+            "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
+            "spec": {"clusterIP": "10.100.0.1", "ports": [port]},
+        }
         self._ensure("services", service)
 
     def _ensure(self, qualified: str, body: Object) -> None:

@@ -36,7 +36,9 @@ def check(obj: Object) -> list[Cause]:
         causes.append(bad_value("metadata.name", f'"{obj["metadata"].get("name")}"', 'must be spec.names.plural+"."+spec.group'))
     if spec.get("scope") not in ("Namespaced", "Cluster"):
         shown = f'"{spec.get("scope", "")}"'
-        causes.append(Cause("spec.scope", "FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "Cluster", "Namespaced"'))
+        causes.append(
+            Cause("spec.scope", "FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "Cluster", "Namespaced"')
+        )
     if sum(bool(v.get("storage")) for v in versions) != 1:
         causes.append(bad_value("spec.versions", "", "must have exactly one version marked as storage version"))
     for index, version in enumerate(versions):

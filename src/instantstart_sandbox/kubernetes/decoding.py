@@ -35,13 +35,18 @@ class Options:
 def decode(resource: Resource, body: Any, options: Options) -> Object:
     """The object of a body, pruned in place. 400 when it is not of the resource's kind or has values of wrong types."""
     if not isinstance(body, dict):
-        raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {_json_kind(body)} into Go value of type struct")
+        raise bad_request(
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {_json_kind(body)} into Go value of type struct"
+        )
     _check_kind(resource, body)
     obj = {"kind": resource.kind, "apiVersion": resource.api_version, **body}
     obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
     if not isinstance(obj.get("metadata"), dict):
         if obj.get("metadata") is not None:
-            raise _unreadable(resource, f"json: cannot unmarshal {_json_kind(obj['metadata'])} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta")
+            raise _unreadable(
+                resource,
+                f"json: cannot unmarshal {_json_kind(obj['metadata'])} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta",
+            )
         obj["metadata"] = {}
     failure = _type_failure(resource, obj)
     if failure:
@@ -91,9 +96,7 @@ def _unreadable(resource: Resource, why: str) -> ApiError:
 def _check_kind(resource: Resource, body: Object) -> None:
     version, kind = body.get("apiVersion"), body.get("kind")
     if version not in (None, "", resource.api_version):
-        raise bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
-        )
+        raise bad_request(f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})")
     if kind not in (None, "", resource.kind):
         raise bad_request(
             f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: no kind "{kind}" is registered for version '

@@ -35,9 +35,12 @@ def _probe(probe: Object) -> None:
 
 def _container(container: Object, host_network: bool) -> None:
     _fill(
-        container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File",
-        imagePullPolicy=_pull_policy(container.get("image", "")), resources={},
-    )  # fmt: skip
+        container,
+        terminationMessagePath="/dev/termination-log",
+        terminationMessagePolicy="File",
+        imagePullPolicy=_pull_policy(container.get("image", "")),
+        resources={},
+    )
     for port in container.get("ports") or ():
         _fill(port, protocol="TCP")
         if host_network:
@@ -80,9 +83,13 @@ def _downward_items(volume: Object) -> list[Object]:
 def pod_spec(spec: Object) -> None:
     """Defaults that hold for pods and for templates."""
     _fill(
-        spec, restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler", terminationGracePeriodSeconds=30,
+        spec,
+        restartPolicy="Always",
+        dnsPolicy="ClusterFirst",
+        schedulerName="default-scheduler",
+        terminationGracePeriodSeconds=30,
         securityContext={},
-    )  # fmt: skip
+    )
     if spec.get("serviceAccountName"):
         spec["serviceAccount"] = spec["serviceAccountName"]
     elif spec.get("serviceAccount"):
@@ -134,9 +141,13 @@ def _stateful_set(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     _template(spec)
     _fill(
-        spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady", updateStrategy={},
+        spec,
+        replicas=1,
+        revisionHistoryLimit=10,
+        podManagementPolicy="OrderedReady",
+        updateStrategy={},
         persistentVolumeClaimRetentionPolicy={},
-    )  # fmt: skip
+    )
     _fill(spec["persistentVolumeClaimRetentionPolicy"], whenDeleted="Retain", whenScaled="Retain")
     _fill(spec["updateStrategy"], type="RollingUpdate")
     if spec["updateStrategy"]["type"] == "RollingUpdate":
@@ -239,9 +250,15 @@ def _network_policy(obj: Object) -> None:
 
 def _csi_driver(obj: Object) -> None:
     _fill(
-        obj.setdefault("spec", {}), attachRequired=True, podInfoOnMount=False, volumeLifecycleModes=["Persistent"],
-        fsGroupPolicy="ReadWriteOnceWithFSType", storageCapacity=False, requiresRepublish=False, seLinuxMount=False,
-    )  # fmt: skip
+        obj.setdefault("spec", {}),
+        attachRequired=True,
+        podInfoOnMount=False,
+        volumeLifecycleModes=["Persistent"],
+        fsGroupPolicy="ReadWriteOnceWithFSType",
+        storageCapacity=False,
+        requiresRepublish=False,
+        seLinuxMount=False,
+    )
 
 
 def _priority_class(obj: Object) -> None:
@@ -280,16 +297,32 @@ def _pod_template(obj: Object) -> None:
 
 
 _BY_RESOURCE: Final[dict[str, Callable[[Object], None]]] = {
-    "pods": _pod, "deployments.apps": _deployment, "replicasets.apps": _replica_set, "statefulsets.apps": _stateful_set,
-    "daemonsets.apps": _daemon_set, "jobs.batch": _job, "cronjobs.batch": _cron_job, "services": _service, "persistentvolumeclaims": _claim,
-    "persistentvolumes": _volume_object, "storageclasses.storage.k8s.io": _storage_class, "secrets": _secret, "namespaces": _namespace,
-    "rolebindings.rbac.authorization.k8s.io": _binding, "clusterrolebindings.rbac.authorization.k8s.io": _binding,
-    "horizontalpodautoscalers.autoscaling": _autoscaler, "networkpolicies.networking.k8s.io": _network_policy,
-    "csidrivers.storage.k8s.io": _csi_driver, "priorityclasses.scheduling.k8s.io": _priority_class,
+    "pods": _pod,
+    "deployments.apps": _deployment,
+    "replicasets.apps": _replica_set,
+    "statefulsets.apps": _stateful_set,
+    "daemonsets.apps": _daemon_set,
+    "jobs.batch": _job,
+    "cronjobs.batch": _cron_job,
+    "services": _service,
+    "persistentvolumeclaims": _claim,
+    "persistentvolumes": _volume_object,
+    "storageclasses.storage.k8s.io": _storage_class,
+    "secrets": _secret,
+    "namespaces": _namespace,
+    "rolebindings.rbac.authorization.k8s.io": _binding,
+    "clusterrolebindings.rbac.authorization.k8s.io": _binding,
+    "horizontalpodautoscalers.autoscaling": _autoscaler,
+    "networkpolicies.networking.k8s.io": _network_policy,
+    "csidrivers.storage.k8s.io": _csi_driver,
+    "priorityclasses.scheduling.k8s.io": _priority_class,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks, "endpoints": _endpoints, "endpointslices.discovery.k8s.io": _slices,
-    "poddisruptionbudgets.policy": _disruption_budget, "podtemplates": _pod_template,
-}  # fmt: skip
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
+    "endpoints": _endpoints,
+    "endpointslices.discovery.k8s.io": _slices,
+    "poddisruptionbudgets.policy": _disruption_budget,
+    "podtemplates": _pod_template,
+}
 
 
 def fill(qualified: str, obj: Object) -> None:

@@ -102,8 +102,8 @@ class Deletion:
         if options.resource_version and options.resource_version != version:
             raise conflict(
                 resource, name,
-                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion in record ({version}). "
-                "The object might have been modified",
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion in record "
+                f"({version}). The object might have been modified",
             )  # fmt: skip
         if resource.qualified == "namespaces" and name in _PROTECTED:
             raise forbidden(resource, name, "this namespace may not be deleted")

@@ -23,8 +23,8 @@ JSON: Final = "application/json"
 _LARGEST_BODY: Final = 3 * 1024 * 1024
 _PROTOBUF_TEXT: Final = (
     "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml. "
-    "The sandbox decodes no protobuf: kubectl create (and run drain, auth can-i) send it; write "
-    "kubectl create ... --dry-run=client -o yaml | kubectl apply -f - instead"
+    "The sandbox decodes no protobuf, which kubectl create, auth and drain send; instead of kubectl create, write: "
+    "kubectl create ... --dry-run=client -o yaml | kubectl apply -f -"
 )
 
 
@@ -42,10 +42,10 @@ class Request:
     """One request. Header names are lower case; of a repeated query parameter the last counts."""
 
     def __init__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.query = dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True))
-        self.headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        self.method = str(scope["method"])
+        self.path = str(scope["path"])
+        self.query: dict[str, str] = dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True))
+        self.headers: dict[str, str] = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
         self.raw_query: bytes = scope["query_string"]
         self.receive, self._send = receive, send
         self.identity: Identity = ANONYMOUS

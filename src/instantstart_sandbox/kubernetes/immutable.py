@@ -19,8 +19,14 @@ _POD_TEXT: Final = (
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 _STATEFUL_FREE: Final = (
-    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
-)  # fmt: skip
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
 _STATEFUL_TEXT: Final = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
     "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
@@ -101,9 +107,18 @@ def _claim(old: Object, new: Object) -> list[Cause]:
 
 
 _VOLUME_FREE: Final = frozenset(
-    {"capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions", "nodeAffinity", "volumeMode",
-     "volumeAttributesClassName"}
-)  # fmt: skip
+    {
+        "capacity",
+        "accessModes",
+        "claimRef",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "mountOptions",
+        "nodeAffinity",
+        "volumeMode",
+        "volumeAttributesClassName",
+    }
+)
 
 
 def _volume(old: Object, new: Object) -> list[Cause]:
@@ -157,12 +172,23 @@ def _priority(old: Object, new: Object) -> list[Cause]:
 
 
 _BY_RESOURCE: Final[dict[str, _Check]] = {
-    "pods": _pod, "deployments.apps": _selector, "replicasets.apps": _selector, "daemonsets.apps": _selector, "statefulsets.apps": _stateful,
-    "jobs.batch": _job, "persistentvolumeclaims": _claim, "persistentvolumes": _volume, "configmaps": _data, "secrets": _data,
-    "storageclasses.storage.k8s.io": _storage_class, "rolebindings.rbac.authorization.k8s.io": _binding,
-    "clusterrolebindings.rbac.authorization.k8s.io": _binding, "services": _service,
-    "customresourcedefinitions.apiextensions.k8s.io": _definition, "priorityclasses.scheduling.k8s.io": _priority,
-}  # fmt: skip
+    "pods": _pod,
+    "deployments.apps": _selector,
+    "replicasets.apps": _selector,
+    "daemonsets.apps": _selector,
+    "statefulsets.apps": _stateful,
+    "jobs.batch": _job,
+    "persistentvolumeclaims": _claim,
+    "persistentvolumes": _volume,
+    "configmaps": _data,
+    "secrets": _data,
+    "storageclasses.storage.k8s.io": _storage_class,
+    "rolebindings.rbac.authorization.k8s.io": _binding,
+    "clusterrolebindings.rbac.authorization.k8s.io": _binding,
+    "services": _service,
+    "customresourcedefinitions.apiextensions.k8s.io": _definition,
+    "priorityclasses.scheduling.k8s.io": _priority,
+}
 
 
 def causes_of(qualified: str, old: Object, new: Object) -> list[Cause]:

@@ -67,7 +67,9 @@ _TABLE: Final[dict[str, tuple[_Row, ...]]] = {
         ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", _CLUSTER, "", "", "api-extensions"),
         ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", _CLUSTER, "", "", "api-extensions"),
     ),
-    "apiextensions.k8s.io/v1": (("customresourcedefinitions", "CustomResourceDefinition", _CLUSTER, "crd crds", "status", "api-extensions"),),
+    "apiextensions.k8s.io/v1": (
+        ("customresourcedefinitions", "CustomResourceDefinition", _CLUSTER, "crd crds", "status", "api-extensions"),
+    ),
     "apiregistration.k8s.io/v1": (("apiservices", "APIService", _CLUSTER, "", "status", "api-extensions"),),
 }
 

@@ -14,15 +14,37 @@ _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE: Final = 58
 #: what no client may set or change
 _KEPT: Final = (
-    "uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "name", "namespace", "selfLink",
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "name",
+    "namespace",
+    "selfLink",
     "generateName",
-)  # fmt: skip
+)
 _WITH_GENERATION: Final = frozenset(
-    {"pods", "deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch", "cronjobs.batch",
-     "poddisruptionbudgets.policy", "ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io", "endpointslices.discovery.k8s.io",
-     "customresourcedefinitions.apiextensions.k8s.io", "validatingwebhookconfigurations.admissionregistration.k8s.io",
-     "mutatingwebhookconfigurations.admissionregistration.k8s.io", "priorityclasses.scheduling.k8s.io", "ingressclasses.networking.k8s.io"}
-)  # fmt: skip
+    {
+        "pods",
+        "deployments.apps",
+        "replicasets.apps",
+        "statefulsets.apps",
+        "daemonsets.apps",
+        "jobs.batch",
+        "cronjobs.batch",
+        "poddisruptionbudgets.policy",
+        "ingresses.networking.k8s.io",
+        "networkpolicies.networking.k8s.io",
+        "endpointslices.discovery.k8s.io",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "priorityclasses.scheduling.k8s.io",
+        "ingressclasses.networking.k8s.io",
+    }
+)
 _FIRST_STATUS: Final[dict[str, Object]] = {
     "pods": {"phase": "Pending"},
     "namespaces": {"phase": "Active"},

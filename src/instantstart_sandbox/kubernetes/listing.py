@@ -20,10 +20,11 @@ from instantstart_sandbox.kubernetes.watch import versioned
 
 Object = dict[str, Any]
 _EXPIRED_TEXT: Final = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, "
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
+    "parameter, "
     "or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an "
-    "inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in "
-    "the list."
+    "inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show "
+    "up in the list."
 )
 
 
@@ -79,7 +80,7 @@ def page_of(request: Request, collection: Collection, current: int) -> Page:
             error = expired(_EXPIRED_TEXT)
             status = error.status()
             status["metadata"] = {"continue": _token(-1, start.rstrip("\x00"))}
-            raise ExpiredPage(error, status)
+            raise ExpiredPageError(error, status)
         return Page(revision, start, limit)
     wanted = revision_of(version)
     if wanted is None:
@@ -92,7 +93,7 @@ def page_of(request: Request, collection: Collection, current: int) -> Page:
     return Page(None, "", limit)
 
 
-class ExpiredPage(ApiError):
+class ExpiredPageError(ApiError):
     """410 for a continue token, with the token that goes on inconsistently."""
 
     def __init__(self, error: ApiError, body: Object) -> None:

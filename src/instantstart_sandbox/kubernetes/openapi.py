@@ -75,7 +75,12 @@ def _document(path: str, resources: list[Resource]) -> Object:
             schemas |= _closure(name)
         paths |= _operations(path, resource, name)
     paths = dict(sorted(paths.items()))
-    return {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "unversioned"}, "paths": paths, "components": {"schemas": schemas}}
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "unversioned"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
 
 
 def _schema_name(resource: Resource) -> str:
@@ -121,7 +126,12 @@ def _operations(path: str, resource: Resource, name: str) -> dict[str, Object]:
     answer = {"200": {"description": "OK", "content": {"application/json": {"schema": schema}}}}
 
     def operation(action: str, parameters: list[Object], request: Object | None = None) -> Object:
-        out: Object = {"x-kubernetes-action": action, "x-kubernetes-group-version-kind": _gvk(resource), "parameters": parameters, "responses": answer}
+        out: Object = {
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": _gvk(resource),
+            "parameters": parameters,
+            "responses": answer,
+        }
         out["operationId"] = f"{action}{resource.kind}"
         return {**out, "requestBody": request} if request else out
 

@@ -16,14 +16,27 @@ from instantstart_sandbox.kubernetes.schema import Node
 Object = dict[str, Any]
 
 _NEVER_OWNED: Final[FieldSet] = {
-    "f:apiVersion": {}, "f:kind": {},
+    "f:apiVersion": {},
+    "f:kind": {},
     "f:metadata": {
-        ".": {}, **{f"f:{name}": {} for name in (
-            "name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion", "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-        )},
+        ".": {},
+        **{
+            f"f:{name}": {}
+            for name in (
+                "name",
+                "namespace",
+                "creationTimestamp",
+                "selfLink",
+                "uid",
+                "generation",
+                "managedFields",
+                "resourceVersion",
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+            )
+        },
     },
-}  # fmt: skip
+}
 #: Fields that Go writes even when they are empty, so that they count as present before the first write.
 _ALWAYS_PRESENT: Final = frozenset({"metadata", "spec", "status", "template", "strategy", "updateStrategy", "resources", "jobTemplate"})
 _MOST_UPDATERS: Final = 10
@@ -66,11 +79,16 @@ def decode(obj: Object) -> list[Manager]:
     """The managers of an object."""
     return [
         Manager(
-            e.get("manager", ""), e.get("operation", "Update"), e.get("apiVersion", ""), e.get("subresource", ""), e.get("time", ""),
+            e.get("manager", ""),
+            e.get("operation", "Update"),
+            e.get("apiVersion", ""),
+            e.get("subresource", ""),
+            e.get("time", ""),
             e.get("fieldsV1") or {},
         )
-        for e in obj["metadata"].get("managedFields") or () if e
-    ]  # fmt: skip
+        for e in obj["metadata"].get("managedFields") or ()
+        if e
+    ]
 
 
 def encode(obj: Object, managers: list[Manager]) -> None:
@@ -78,7 +96,13 @@ def encode(obj: Object, managers: list[Manager]) -> None:
     entries: list[Object] = []
     for m in sorted(managers, key=lambda m: (m.operation, m.time, m.name, m.api_version, m.subresource)):
         if m.fields:
-            entry = {"manager": m.name, "operation": m.operation, "apiVersion": m.api_version, "time": m.time, "fieldsType": "FieldsV1"}
+            entry: Object = {
+                "manager": m.name,
+                "operation": m.operation,
+                "apiVersion": m.api_version,
+                "time": m.time,
+                "fieldsType": "FieldsV1",
+            }
             entry["fieldsV1"] = _sorted(m.fields)
             entries.append({**entry, "subresource": m.subresource} if m.subresource else entry)
     if entries:

@@ -62,24 +62,35 @@ def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:
     out = dict(target) if isinstance(target, dict) else {}
     if "$retainKeys" in patch:
         out = {k: v for k, v in out.items() if k in patch["$retainKeys"]}
+    _delete_primitives(out, patch)
     for key, value in patch.items():
-        if key.startswith(_DELETE_FROM):
-            field = key[len(_DELETE_FROM) :]
-            if field in out:
-                out[field] = [v for v in out[field] if v not in value]
-        elif key.startswith("$"):
+        if key.startswith("$"):
             continue
-        elif value is None:
+        if value is None:
             out.pop(key, None)
         else:
             child = node.child(key) or ANYTHING
             order = patch.get(_ORDER + key)
-            out[key] = _merge_list(out.get(key), value, child, order) if isinstance(value, list) else strategic_merge(out.get(key), value, child)
-    for key in [k for k in patch if k.startswith(_ORDER) and k[len(_ORDER) :] not in patch]:
-        field = key[len(_ORDER) :]
-        if isinstance(out.get(field), list):
-            out[field] = _ordered(out[field], out[field], patch[key], (node.child(field) or ANYTHING).merge_key)
+            out[key] = (
+                _merge_list(out.get(key), value, child, order) if isinstance(value, list) else strategic_merge(out.get(key), value, child)
+            )
+    _order_untouched(out, patch, node)
     return out
+
+
+def _delete_primitives(out: dict[str, Any], patch: dict[str, Any]) -> None:
+    for key, value in patch.items():
+        field = key.removeprefix(_DELETE_FROM)
+        if field != key and field in out:
+            out[field] = [v for v in out[field] if v not in value]
+
+
+def _order_untouched(out: dict[str, Any], patch: dict[str, Any], node: Node) -> None:
+    """Lists whose order is given but whose items the patch does not touch."""
+    for key, order in patch.items():
+        field = key.removeprefix(_ORDER)
+        if field != key and field not in patch and isinstance(out.get(field), list):
+            out[field] = _ordered(out[field], out[field], order, (node.child(field) or ANYTHING).merge_key)
 
 
 def _merge_list(target: Any, patch: list[Any], node: Node, order: list[Any] | None) -> list[Any]:

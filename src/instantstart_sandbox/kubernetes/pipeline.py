@@ -101,7 +101,11 @@ class Pipeline:
     def _insert(self, resource: Resource, obj: Object, options: Options, *, tracked: bool) -> Object:
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
-            raise ApiError(400, "", "resourceVersion should not be set on objects to be created") if not tracked else not_found(resource, metadata["name"])
+            raise (
+                ApiError(400, "", "resourceVersion should not be set on objects to be created")
+                if not tracked
+                else not_found(resource, metadata["name"])
+            )
         collection, key = self.collection(resource), resource.key(metadata.get("namespace"), metadata.get("name", ""))
         if collection.get(key) is not None:
             raise already_exists(resource, metadata["name"])
@@ -146,8 +150,9 @@ class Pipeline:
         if old["metadata"].get("deletionTimestamp"):
             fresh = [f for f in obj["metadata"].get("finalizers") or () if f not in (old["metadata"].get("finalizers") or ())]
             if fresh:
-                text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{', '.join(map(repr, fresh))}}}"
-                causes.append(forbidden_field("metadata.finalizers", text.replace("'", '"')))
+                listed = ", ".join(f'"{f}"' for f in fresh)
+                text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+                causes.append(forbidden_field("metadata.finalizers", text))
         return causes
 
     def _writer(self, resource: Resource, options: Options) -> Writer:
@@ -197,7 +202,7 @@ class Pipeline:
             return self._shown(resource, obj)
         key = resource.key(metadata.get("namespace"), metadata["name"])
         ended = metadata.get("deletionTimestamp") and not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
-        if ended and not (obj.get("spec") or {}).get("finalizers", []) == ["kubernetes"]:
+        if ended and (obj.get("spec") or {}).get("finalizers") != ["kubernetes"]:
             return self._commit(resource, DELETED, key, obj)
         return self._commit(resource, MODIFIED, key, obj)
 

@@ -83,7 +83,11 @@ class Resource:
         if not self.custom:
             return Node(self.schema, self.kind)
         text = {"type": "string"}
-        own = {"apiVersion": text, "kind": text, "metadata": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}}
+        own = {
+            "apiVersion": text,
+            "kind": text,
+            "metadata": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+        }
         return Node({**self.schema, "properties": {**(self.schema.get("properties") or {}), **own}}, self.kind)
 
     def key(self, namespace: str | None, name: str) -> str:

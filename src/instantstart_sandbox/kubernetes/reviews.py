@@ -19,11 +19,17 @@ def _attributes(spec: Object) -> Attributes:
         return Attributes(about.get("verb", ""), path=about.get("path", "/"))
     about = spec.get("resourceAttributes")
     if not about:
-        raise ApiError(422, "Invalid", "spec.resourceAttributes: exactly one of nonResourceAttributes or resourceAttributes must be specified", {})
+        raise ApiError(
+            422, "Invalid", "spec.resourceAttributes: exactly one of nonResourceAttributes or resourceAttributes must be specified", {}
+        )
     return Attributes(
-        about.get("verb", ""), about.get("group", ""), about.get("resource", ""), about.get("subresource", ""), about.get("namespace") or None,
+        about.get("verb", ""),
+        about.get("group", ""),
+        about.get("resource", ""),
+        about.get("subresource", ""),
+        about.get("namespace") or None,
         about.get("name", ""),
-    )  # fmt: skip
+    )
 
 
 def user_info(who: Identity) -> Object:

@@ -42,6 +42,10 @@ _KEY_TEXT: Final = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
     f"(e.g. 'MyName',  or 'my.name',  or '123-abc', {_USED} '{_KEY_NAME}')"
 )
+_DATA_KEY_TEXT: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', "
+    f"{_USED} '[-._a-zA-Z0-9]+')"
+)
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
@@ -95,9 +99,17 @@ def metadata_causes(obj: Object, resource: Resource) -> list[Cause]:
     causes += label_causes(metadata.get("labels") or {}, "metadata.labels")
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         if not resource.custom and "/" not in finalizer and finalizer not in ("orphan", "foregroundDeletion", "kubernetes"):
-            causes.append(bad_value(f"metadata.finalizers[{index}]", f'"{finalizer}"', "name is neither a standard finalizer name nor is it fully qualified"))
+            causes.append(
+                bad_value(
+                    f"metadata.finalizers[{index}]", f'"{finalizer}"', "name is neither a standard finalizer name nor is it fully qualified"
+                )
+            )
     for index, owner in enumerate(metadata.get("ownerReferences") or ()):
-        causes += [required(f"metadata.ownerReferences[{index}].{f}", f"{f} must not be empty") for f in ("uid", "name", "kind") if not owner.get(f)]
+        causes += [
+            required(f"metadata.ownerReferences[{index}].{f}", f"{f} must not be empty")
+            for f in ("uid", "name", "kind")
+            if not owner.get(f)
+        ]
     return causes
 
 
@@ -170,7 +182,9 @@ def pod_causes(spec: Object, path: str, volumes: set[str] = frozenset()) -> list
     policy = spec.get("restartPolicy")
     if policy not in ("Always", "OnFailure", "Never"):
         listed = '"Always", "OnFailure", "Never"'
-        causes.append(Cause(f"{path}.restartPolicy", "FieldValueNotSupported", f'Unsupported value: "{policy}": supported values: {listed}'))
+        causes.append(
+            Cause(f"{path}.restartPolicy", "FieldValueNotSupported", f'Unsupported value: "{policy}": supported values: {listed}')
+        )
     return causes
 
 
@@ -189,9 +203,12 @@ def _workload(obj: Object) -> list[Cause]:
     causes += pod_causes(template.get("spec") or {"restartPolicy": "Always"}, "spec.template.spec", claims)
     if (template.get("spec") or {}).get("restartPolicy", "Always") != "Always":
         causes.append(
-            Cause("spec.template.spec.restartPolicy", "FieldValueNotSupported",
-                  f'Unsupported value: "{template["spec"]["restartPolicy"]}": supported values: "Always"')
-        )  # fmt: skip
+            Cause(
+                "spec.template.spec.restartPolicy",
+                "FieldValueNotSupported",
+                f'Unsupported value: "{template["spec"]["restartPolicy"]}": supported values: "Always"',
+            )
+        )
     if (spec.get("replicas") or 0) < 0:
         causes.append(bad_value("spec.replicas", str(spec["replicas"]), "must be greater than or equal to 0"))
     return causes
@@ -257,8 +274,7 @@ def _data(obj: Object) -> list[Cause]:
     for field in ("data", "binaryData"):
         for key in obj.get(field) or {}:
             if not re.fullmatch(r"[-._a-zA-Z0-9]+", key) or len(key) > 253:
-                text = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', "
-                causes.append(bad_value(f"{field}[{key}]", f'"{key}"', f"{text}{_USED} '[-._a-zA-Z0-9]+')"))
+                causes.append(bad_value(f"{field}[{key}]", f'"{key}"', _DATA_KEY_TEXT))
     size = sum(len(v) for field in ("data", "binaryData") for v in (obj.get(field) or {}).values())
     if size > 1024 * 1024:
         causes.append(Cause("", "FieldValueTooLong", "Too long: may not be more than 1048576 bytes"))
@@ -274,15 +290,24 @@ def _role_binding(obj: Object) -> list[Cause]:
 
 
 _BY_RESOURCE: Final[dict[str, Callable[[Object], list[Cause]]]] = {
-    "pods": _pod, "deployments.apps": _workload, "replicasets.apps": _workload, "statefulsets.apps": _workload, "daemonsets.apps": _workload,
-    "jobs.batch": _job, "cronjobs.batch": _cron_job, "services": _service, "persistentvolumeclaims": _claim, "persistentvolumes": _volume,
-    "configmaps": _data, "secrets": _data, f"rolebindings.{_RBAC}": _role_binding, f"clusterrolebindings.{_RBAC}": _role_binding,
-}  # fmt: skip
+    "pods": _pod,
+    "deployments.apps": _workload,
+    "replicasets.apps": _workload,
+    "statefulsets.apps": _workload,
+    "daemonsets.apps": _workload,
+    "jobs.batch": _job,
+    "cronjobs.batch": _cron_job,
+    "services": _service,
+    "persistentvolumeclaims": _claim,
+    "persistentvolumes": _volume,
+    "configmaps": _data,
+    "secrets": _data,
+    f"rolebindings.{_RBAC}": _role_binding,
+    f"clusterrolebindings.{_RBAC}": _role_binding,
+}
 
 
 def causes_of(qualified: str, obj: Object) -> list[Cause]:
     """Violations of a built-in object by the rules of its kind."""
     check = _BY_RESOURCE.get(qualified)
     return check(obj) if check is not None else []
-
-

@@ -22,9 +22,26 @@ class Node:
     """One level of a schema. Children are made when they are first looked at, since schemas may be recursive."""
 
     __slots__ = (
-        "_additional", "_items", "_parts", "_properties", "atomic", "default", "embedded", "keys", "list_type", "merge_key", "name", "nullable",
-        "patch_merge", "preserve", "raw", "required", "retain_keys", "structure", "type",
-    )  # fmt: skip
+        "_additional",
+        "_items",
+        "_parts",
+        "_properties",
+        "atomic",
+        "default",
+        "embedded",
+        "keys",
+        "list_type",
+        "merge_key",
+        "name",
+        "nullable",
+        "patch_merge",
+        "preserve",
+        "raw",
+        "required",
+        "retain_keys",
+        "structure",
+        "type",
+    )
 
     def __init__(self, raw: Schema, name: str = "") -> None:
         self.raw, self.name = raw, name

@@ -35,7 +35,10 @@ _SELECTABLE: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "replicasets.apps": {"status.replicas": ("status", "replicas")},
     "jobs.batch": {"status.successful": ("status", "succeeded")},
     "events": {
-        **{f"involvedObject.{f}": ("involvedObject", f) for f in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")},
+        **{
+            f"involvedObject.{f}": ("involvedObject", f)
+            for f in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+        },
         **{f: (f,) for f in ("reason", "reportingComponent", "type")},
         "source": ("source", "component"),
     },

@@ -107,7 +107,11 @@ class KubernetesServer:
     def workload_ready(self, cluster: str, namespace: str, kind: str, name: str) -> bool:
         """Whether a Deployment or DaemonSet has all its wanted replicas ready."""
         served = self._served.get(cluster)
-        obj = served.cluster.read({"Deployment": "deployments.apps", "DaemonSet": "daemonsets.apps"}[kind], name, namespace) if served else None
+        obj = (
+            served.cluster.read({"Deployment": "deployments.apps", "DaemonSet": "daemonsets.apps"}[kind], name, namespace)
+            if served
+            else None
+        )
         if obj is None:
             return False
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
@@ -174,9 +178,18 @@ class KubernetesServer:
         cluster = Cluster(about, folder, self.clock, self.aws, ca)
         authenticator = Authenticator(cluster)
         config = uvicorn.Config(
-            Api(cluster, authenticator), http="httptools", ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
-            timeout_keep_alive=120, timeout_graceful_shutdown=1, ssl_certfile=files.certificate, ssl_keyfile=files.key,
-        )  # fmt: skip
+            Api(cluster, authenticator),
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=120,
+            timeout_graceful_shutdown=1,
+            ssl_certfile=files.certificate,
+            ssl_keyfile=files.key,
+        )
         endpoint = Endpoint(f"https://127.0.0.1:{listening.getsockname()[1]}", ca)
         served = _Served(cluster, endpoint, listening, _Listener(config), authenticator)
         self._loop.call_soon_threadsafe(self._begin, served)
@@ -218,7 +231,9 @@ def _listen(folder: Path, about: About) -> socket.socket:
     except OSError:
         if not saved:
             raise
-        _LOG.warning("the cluster's port is taken by another process; it gets a new one", extra={"cluster": about.name, "port": saved["port"]})
+        _LOG.warning(
+            "the cluster's port is taken by another process; it gets a new one", extra={"cluster": about.name, "port": saved["port"]}
+        )
         listening.bind(("127.0.0.1", 0))
     listening.listen(2048)
     facts = {"arn": about.arn, "name": about.name, "region": about.region, "version": about.version, "port": listening.getsockname()[1]}

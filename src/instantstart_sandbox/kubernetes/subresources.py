@@ -183,5 +183,3 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "status": _status, "scale": _scale, "log": _log, "eviction": _eviction, "binding": _binding, "token": _token, "finalize": _finalize,
     "proxy": _proxy,
 }  # fmt: skip
-
-

@@ -48,9 +48,15 @@ class ServiceAccountTokens:
         if bound and bound.get("kind") == "Pod":
             about["pod"] = {"name": bound.get("name", ""), "uid": bound.get("uid", "")}
         claims = {
-            "aud": spec.get("audiences") or [AUDIENCE], "exp": issued + seconds, "iat": issued, "iss": self.issuer, "jti": str(uuid.uuid4()),
-            "kubernetes.io": about, "nbf": issued, "sub": f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
-        }  # fmt: skip
+            "aud": spec.get("audiences") or [AUDIENCE],
+            "exp": issued + seconds,
+            "iat": issued,
+            "iss": self.issuer,
+            "jti": str(uuid.uuid4()),
+            "kubernetes.io": about,
+            "nbf": issued,
+            "sub": f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
+        }
         head = {"alg": "RS256", "kid": self._id}
         signed = f"{_encoded(orjson.dumps(head))}.{_encoded(orjson.dumps(claims))}"
         signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
@@ -87,9 +93,12 @@ class ServiceAccountTokens:
     def discovery(self) -> Object:
         """The issuer's OpenID configuration."""
         return {
-            "issuer": self.issuer, "jwks_uri": f"{self.issuer}/openid/v1/jwks", "response_types_supported": ["id_token"],
-            "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["RS256"],
-        }  # fmt: skip
+            "issuer": self.issuer,
+            "jwks_uri": f"{self.issuer}/openid/v1/jwks",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["RS256"],
+        }
 
 
 def hashes_of(data: bytes) -> bytes:

@@ -118,7 +118,9 @@ def validate(value: Any, node: Node, path: str, causes: list[Cause]) -> None:
         return
     if not has_type(value, node.type):
         kind = json_type(value)
-        causes.append(Cause(path, "FieldValueTypeInvalid", f'Invalid value: "{kind}": {path} in body must be of type {node.type}: "{kind}"'))
+        causes.append(
+            Cause(path, "FieldValueTypeInvalid", f'Invalid value: "{kind}": {path} in body must be of type {node.type}: "{kind}"')
+        )
         return
     _check_enum(value, node, path, causes)
     if isinstance(value, str):
