@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 from instantstart_sandbox.gateway import guards
 from instantstart_sandbox.gateway.server import Server
+from instantstart_sandbox.kubernetes.controllers import start_controllers
+from instantstart_sandbox.kubernetes.server import KubernetesServer
+from instantstart_sandbox.services import cloudformation, eks, hyperpod, iam_simulation, quotas, sts_tokens
+from instantstart_sandbox.services.aws_world import EmulatedAws
+from instantstart_sandbox.services.eks.state import clusters
 from instantstart_sandbox.world.admin import Admin
 from instantstart_sandbox.world.clock import Clock
 from instantstart_sandbox.world.settings import Settings
 from instantstart_sandbox.world.state import DEFAULT_REGION, World
 
 DEFAULT_RATE = 30.0
-_SERVICES = ("quotas", "sts_tokens", "iam_simulation", "hyperpod", "eks", "cloudformation")
+_SERVICES = (quotas, sts_tokens, iam_simulation, hyperpod, eks, cloudformation)
 
 
 class Sandbox:
     """A world and the sockets on which it is reached."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, kubernetes: KubernetesServer) -> None:
+        self.world, self.kubernetes = world, kubernetes
         self._server: Server | None = None
 
     def start(self, port: int = 0) -> str:
@@ -35,10 +41,13 @@ class Sandbox:
         return endpoint
 
     def stop(self) -> None:
-        """Stop listening and save."""
+        """Stop listening and save. What a world without a data folder kept in a temporary one is removed."""
         if self._server is not None:
             self._server.stop()
+        self.kubernetes.close()
         self.world.save()
+        if self.world.data_dir is None:
+            shutil.rmtree(self.kubernetes.data_dir, ignore_errors=True)
 
 
 def build(
@@ -49,20 +58,23 @@ def build(
     One process holds one sandbox: moto's state is the process's. ValueError for bad settings or a foreign snapshot.
     """
     world = World(data_dir, clock=Clock(rate or DEFAULT_RATE), settings=Settings(), region=region)
-    gateway = world.gateway
-    gateway.admin = Admin(world)
+    world.gateway.admin = Admin(world)
     guards.install(world)
-    for name in _SERVICES:
-        module = importlib.import_module(f"instantstart_sandbox.services.{name}")
-        if hasattr(module, "install"):  # while the services are being written
-            module.install(world)
+    for service in _SERVICES:
+        service.install(world)
     restored = world.persist() if data_dir is not None else False
     if settings_file is not None:
         world.settings.update(json.loads(settings_file.read_text()))
     if restored and rate is not None:
         world.clock.set_rate(rate)
-    gateway.iam.seed()
-    return Sandbox(world)
+    world.gateway.iam.seed()
+    folder = Path(tempfile.mkdtemp(prefix="sandbox-kubernetes-")) if data_dir is None else data_dir / "kubernetes"
+    kubernetes = KubernetesServer(folder, world.clock, EmulatedAws(world), start_controllers)
+    world.kubernetes = kubernetes
+    for arn in kubernetes.restore():
+        if arn not in clusters(world):  # the process was killed between the two sides' deletions
+            kubernetes.delete_cluster(arn)
+    return Sandbox(world, kubernetes)
 
 
 def _write_credentials(path: Path, credentials: dict[str, str]) -> None:
