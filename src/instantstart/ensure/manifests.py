@@ -109,7 +109,7 @@ def _apply(cluster: KubeCluster, resource: Resource, *, force: bool) -> bool:
         after = cluster.apply(resource, force=force)
     except problems.Busy as error:
         raise workloads.explain_webhook(cluster, error) from error
-    return before is None or bool(before["metadata"]["resourceVersion"] != after["metadata"]["resourceVersion"])
+    return before is None or bool(_differences(_bare(before), _bare(after), ""))
 
 
 def _live(cluster: KubeCluster, resource: Resource) -> Resource | None:
