@@ -11,6 +11,7 @@ from instantstart_sandbox.gateway.guards import (
     ec2_limits,
     ec2_network,
     ec2_requests,
+    ec2_tags,
     endpoint_services,
     iam_documents,
     s3_policies,
