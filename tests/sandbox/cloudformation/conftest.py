@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from instantstart_sandbox.services import cloudformation, eks
+from instantstart_sandbox.gateway import guards
+from instantstart_sandbox.services import cloudformation, eks, hyperpod, quotas
 from instantstart_sandbox.world.clock import Clock
 from instantstart_sandbox.world.settings import Settings
 from instantstart_sandbox.world.state import World
@@ -19,8 +20,9 @@ class Bench:
     def __init__(self, region: str = "us-west-2") -> None:
         self.world = World(clock=Clock(rate=1e-9), settings=Settings(), region=region)
         self.region = region
-        cloudformation.install(self.world)
-        eks.install(self.world)
+        guards.install(self.world)
+        for service in (quotas, eks, hyperpod, cloudformation):
+            service.install(self.world)
         self.world.reset()
         self.cfn = self.client("cloudformation")
 

@@ -43,7 +43,7 @@ def test_everything_is_made_in_order_and_deleted_without_a_trace(bench: Bench) -
         bench.cfn.describe_stacks(StackName="whole")
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_failure_at_any_resource_leaves_nothing_behind(bench: Bench, name: str, when: str) -> None:
     before = bench.leftovers()

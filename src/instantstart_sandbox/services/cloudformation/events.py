@@ -9,11 +9,16 @@ import uuid
 from instantstart_sandbox.services.cloudformation.records import Event, Resource, Stack
 
 STACK_TYPE = "AWS::CloudFormation::Stack"
+#: Stack statuses that are no ResourceStatus in the service model. CloudFormation's own events show them all the same; ours leave them
+#: out, because the gateway holds every answer to the model. DescribeStacks shows them.
+_NOT_IN_EVENTS = ("REVIEW_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
 
 
 def stack_status(stack: Stack, now: float, status: str, reason: str = "") -> None:
     """Set the stack's status and append its event."""
     stack["status"], stack["reason"] = status, reason
+    if status in _NOT_IN_EVENTS:
+        return
     stack["events"].append(
         Event(
             id=str(uuid.uuid4()), at=now, logical=stack["name"], physical=stack["id"], type=STACK_TYPE, status=status, reason=reason,
