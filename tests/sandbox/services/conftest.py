@@ -13,6 +13,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+
 from instantstart_sandbox.compose import build
 from instantstart_sandbox.world.null_kubernetes import NullKubernetes
 from instantstart_sandbox.world.state import World

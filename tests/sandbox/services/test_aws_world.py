@@ -7,6 +7,7 @@ import base64
 import pytest
 from botocore.exceptions import ClientError
 from botocore.signers import RequestSigner
+
 from instantstart_sandbox.services.aws_world import EmulatedAws
 
 from .conftest import REGION, Account, code

@@ -154,7 +154,7 @@ def test_a_vanished_subnet_fails_the_creation(account: Account, role: str) -> No
 
 def test_one_update_at_a_time_and_one_minor_version_up(account: Account) -> None:
     account.eks_cluster(version="1.33")
-    with pytest.raises(ClientError, match="Unsupported Kubernetes minor version update from 1.33 to 1.35"):
+    with pytest.raises(ClientError, match="Unsupported Kubernetes minor version update"):
         account.eks.update_cluster_version(name="demo", version="1.35")
     update = account.eks.update_cluster_version(name="demo", version="1.34")["update"]
     assert account.eks.describe_cluster(name="demo")["cluster"]["status"] == "UPDATING"

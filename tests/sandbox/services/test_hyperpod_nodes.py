@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from botocore.exceptions import ClientError
+
 from instantstart_sandbox.services.hyperpod import health
 
 from .conftest import Account, code

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+
 from instantstart_sandbox.services.hyperpod import foreign_cluster
 
 from .conftest import Account, code

@@ -19,7 +19,6 @@ from instantstart_sandbox.services.eks import (
     updates,
     versions,
 )
-from instantstart_sandbox.services.eks.clusters import revive
 
 if TYPE_CHECKING:
     from instantstart_sandbox.gateway.registry import Context, OwnedHandler
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 _ADDONS = (addon_create, addon_health, addon_views)
 _MODULES = (*_ADDONS, access, clusters, creation, nodegroups, pod_identity, policies, tags, updates, versions)
-
-__all__ = ["install", "revive"]
 
 
 def install(world: World) -> None:

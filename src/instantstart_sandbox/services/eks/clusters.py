@@ -146,15 +146,6 @@ def delete_cluster(ctx: Context, **params: Any) -> dict[str, Any]:
     return {"cluster": view}
 
 
-def revive(world: World) -> None:
-    """Start the API servers of the clusters that exist: after a restart of the sandbox. Ports and CAs are the old ones."""
-    for arn, record in clusters(world).items():
-        view = record["view"]
-        if "endpoint" in view:
-            world.kubernetes.create_cluster(arn, view["name"], arn.split(":")[3], view["version"])
-            world.kubernetes.nudge(arn)
-
-
 OPERATIONS = {
     "CreateCluster": create_cluster,
     "DescribeCluster": describe_cluster,

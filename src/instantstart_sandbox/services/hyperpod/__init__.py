@@ -15,12 +15,14 @@ from instantstart_sandbox.services.hyperpod import (
     operations,
     plans,
     provision,
+    scenarios,
     settle,
     software,
     tags,
     update,
 )
 from instantstart_sandbox.services.hyperpod.seed import foreign_cluster
+from instantstart_sandbox.world.admin import VERBS
 
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
@@ -31,11 +33,12 @@ __all__ = ["foreign_cluster", "install"]
 
 
 def install(world: World) -> None:
-    """Register every operation, guard and timer."""
+    """Register every operation, guard, timer and scenario verb."""
     for module in _MODULES:
         for operation, handler in getattr(module, "OPERATIONS", {}).items():
             world.registry.op("sagemaker", operation)(handler)
         for event, timer in getattr(module, "TIMERS", {}).items():
             world.clock.on(event, functools.partial(timer, world))
+    VERBS.update(scenarios.VERBS)
     for operation, guard in tags.GUARDS.items():
         world.registry.guard("sagemaker", operation)(guard)

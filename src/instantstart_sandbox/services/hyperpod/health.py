@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: the health agent needs about this long from a fault to the recovery action
 _RECOVERY_SECONDS = 60.0
+#: AWS gives two minutes, best effort (facts A15)
+_SPOT_NOTICE_SECONDS = 120.0
 
 
 def start_cluster_health_check(ctx: Context, **params: Any) -> dict[str, Any]:
@@ -69,6 +71,26 @@ def injure(world: World, instance: str, reason: str = "XidHardwareFailure", acti
             nudge(world, cluster)
 
 
+def interrupt(world: World, instance: str) -> None:
+    """Take a Spot instance back (scenarios): two minutes' notice, the node is tainted, then it goes and is asked for anew."""
+    for cluster, node in all_nodes(world):
+        if node["id"] == instance:
+            node |= {"health": "Unschedulable", "message": "Spot interruption notice"}
+            note_node(world, cluster, node, f"Instance {instance} received a Spot interruption notice.", "Warn", "Spot interruption")
+            data = {"arn": cluster["arn"], "logical": node["logical"], "instance": instance}
+            world.clock.after(_SPOT_NOTICE_SECONDS, "hyperpod.node.interrupted", **data)
+            nudge(world, cluster)
+
+
+def interrupted(world: World, arn: str, logical: str, instance: str) -> None:
+    """The notice is over."""
+    cluster = clusters(world).get(arn)
+    node = cluster["nodes"].get(logical) if cluster else None
+    if cluster is not None and node is not None and node["id"] == instance:
+        replace(world, cluster, node)
+        nudge(world, cluster)
+
+
 def doom(world: World, instance: str) -> None:
     """Let the deep health check that an instance is in, or will be in, fail (scenarios)."""
     for _, node in all_nodes(world):
@@ -98,4 +120,8 @@ def act(world: World, cluster: Cluster, node: Node, action: str) -> None:
 
 
 OPERATIONS = {"StartClusterHealthCheck": start_cluster_health_check}
-TIMERS = {"hyperpod.operation.checked": all_checked, "hyperpod.node.recover": recover}
+TIMERS = {
+    "hyperpod.operation.checked": all_checked,
+    "hyperpod.node.recover": recover,
+    "hyperpod.node.interrupted": interrupted,
+}
