@@ -66,7 +66,7 @@ def sign(token: Callable[..., str]) -> Callable[..., dict[str, str]]:
     return lambda role, kind="person": {"Authorization": f"Bearer {token(role, kind)}"}
 
 
-@pytest.fixture(name="toys")
+@pytest.fixture(scope="session", name="toys")
 def toys_module() -> Any:
     """The module that makes toy houses."""
     return toys

@@ -47,8 +47,9 @@ class ToyEngine:
             for name, says in (("network", "Make the network"), ("nodes", "Wait for the nodes"))
         )
         operation = Operation(
-            id=f"op_{len(self._operations) + 1:04}", workflow=workflow, title="Create a toy", subject=f"cluster/{cluster}", cluster=cluster,
-            status=OperationStatus.queued, caller=caller, spec=dict(spec), created_at=dt.datetime.now(dt.UTC), started_at=None, ended_at=None,
+            id=f"op_{len(self._operations) + 1:04}", workflow=workflow, title="Create a toy", subject=f"cluster/{cluster}",
+            cluster=cluster, status=OperationStatus.queued, caller=caller, spec=dict(spec), created_at=dt.datetime.now(dt.UTC),
+            started_at=None, ended_at=None,
             elapsed_seconds=0.0, typical_seconds=120.0, slow=False, problem=None, next_step=None, stages=stages, result=None,
             next_check_in_seconds=2, seq=0,
         )  # fmt: skip
@@ -159,6 +160,13 @@ def listening(folder: Path) -> Iterator[Running]:
     mount = Mount()
     app, room = house(folder, mounts={"/mcp": mount}, lifespans=[mount.lifespan])
     mount.connect(app, app.openapi)
+    with behind_a_socket(app, room) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def behind_a_socket(app: FastAPI, room: Any) -> Iterator[Running]:
+    """``app`` on a free port of the loopback; the store is closed at the end."""
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2))
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))

@@ -63,9 +63,9 @@ _OPERATION = Shape.operation
 _AFTER = frozenset({"after"})
 
 
-def _step(name: str, says: str) -> Tool:
+def _step(name: str, says: str, *, names_cluster: bool = False) -> Tool:
     """A tool that begins an operation."""
-    return Tool(name, says, _O, _CHANGES, "operation_wait", _OPERATION)
+    return Tool(name, says, _O, _CHANGES, "operation_wait", _OPERATION, names_cluster=names_cluster)
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -78,7 +78,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("preflight_run", "Check what would stand in the way of a cluster; changes nothing."),
     _step("cluster_create", "Create a whole verified cluster: EKS, dependencies, HyperPod, storage, verify."),
     _step("eks_create", "Create only the network and EKS, the first step. Without a tag one is made up."),
-    _step("cluster_select", "Make a cluster the default for your other tools, and connect to it."),
+    _step("cluster_select", "Make a cluster the default for your other tools, and connect to it.", names_cluster=True),
     _step("dependencies_configure", "Install what HyperPod needs in EKS. Needs a selected (connected) EKS."),
     _step("hyperpod_create", "Create the HyperPod cluster and its first nodes. Needs dependencies."),
     _step("storage_configure", "Mount an S3 bucket as a volume claim. Needs HyperPod."),

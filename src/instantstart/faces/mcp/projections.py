@@ -36,9 +36,9 @@ def compact(value: Any, items: int = MAX_ITEMS) -> Any:
         return plain(value)
     if isinstance(value, Mapping):
         kept = {_named(str(key)): compact(inner, items) for key, inner in value.items() if inner not in (None, "", [], {}, ())}
-        kept.update(
-            {f"{key}_omitted": len(inner) - items for key, inner in value.items() if isinstance(inner, list) and len(inner) > items}
-        )
+        for key, inner in value.items():
+            if isinstance(inner, list) and len(inner) > items:
+                kept[f"{key}_omitted"] = len(inner) - items + int(value.get(f"{key}_omitted") or 0)
         return kept
     if isinstance(value, list):
         return [compact(each, items) for each in value[:items]]
@@ -145,4 +145,5 @@ def shaped(shape: Shape, document: Any) -> Json:
     while len(json.dumps(told, ensure_ascii=False).encode()) > MAX_BYTES and items > 1:
         items //= 2
         told = {**compact(told, items), "cut": "The answer was too long; filter, or ask for less."}
+        told |= {"shown": len(told["items"])} if "shown" in told else {}
     return told

@@ -1,6 +1,7 @@
 """A route's description as a tool's: where each argument goes, and one flat, lean input schema.
 
-Lean: no ``$ref``, no ``title``, no ``anyOf [X, null]``, no ``default: null``. A model reads every byte on every turn.
+Lean: no ``$ref``, no ``title``, no ``anyOf [X, null]``, no ``default: null``, no patterns, no lengths. A model reads every byte
+on every turn; the door refuses what does not fit in plain words, and the descriptions carry the form.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from instantstart.faces.mcp.catalog import NEVER_SHOWN, Tool
 
 Json = dict[str, Any]
-_DROPPED = frozenset({"title", "examples", "additionalProperties", "format"})
+_DROPPED = frozenset({"title", "examples", "additionalProperties", "format", "pattern", "minLength", "maxLength", "minItems", "maxItems"})
 _METHODS = ("get", "put", "post", "patch", "delete")
 
 
@@ -87,7 +88,7 @@ def lean(schema: Mapping[str, Any], openapi: Mapping[str, Any]) -> Json:
 
 
 def _tells_nothing(key: str, value: Any) -> bool:
-    return key == "default" and value in (None, [], "")
+    return key == "default" and value in (None, [], "", False)
 
 
 def _value(key: str, value: Any, openapi: Mapping[str, Any]) -> Any:

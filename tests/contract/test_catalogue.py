@@ -1,0 +1,154 @@
+"""The laws of the doors, checked on the real app: roles, names, problems, and the catalogue of tools."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instantstart import main
+from instantstart.base.settings import Settings
+from instantstart.faces.api.auth import ANONYMOUS
+from instantstart.faces.api.openapi import api_routes, role_of
+from instantstart.faces.mcp.catalog import DEFAULT_TOOLSETS, NOT_FOR_AGENTS, TOOLS, Effect, Toolset, chosen
+from instantstart.faces.mcp.schemas import bind, routes
+
+MUTATING = ("POST", "PUT", "PATCH", "DELETE")
+#: POST only because its question is long
+ASKS_ONLY = {"preflight_run"}
+BUDGET_TOKENS = 5000
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The real app; its engine is not launched."""
+    room = main.compose(Settings(data_dir=tmp_path_factory.mktemp("data"), region="us-west-2"))
+    yield main.application(room)
+    room.store.close()
+
+
+@pytest.fixture(scope="module")
+def openapi(app: Any) -> dict[str, Any]:
+    """Its description."""
+    return app.openapi()  # type: ignore[no-any-return]
+
+
+def test_every_mutating_route_is_a_tool_or_says_why_not(openapi: dict[str, Any]) -> None:
+    tools = {tool.name for tool in TOOLS}
+    mutating = {name for name, method, _, _ in routes(openapi) if method in MUTATING}
+    assert mutating - tools - set(NOT_FOR_AGENTS) == set()
+    assert set(NOT_FOR_AGENTS) <= mutating, "reasons for routes that are gone"
+    assert all(len(reason.split()) >= 3 for reason in NOT_FOR_AGENTS.values())
+    assert not tools & set(NOT_FOR_AGENTS)
+
+
+def test_every_tool_has_its_route_and_its_effect_is_the_methods(openapi: dict[str, Any]) -> None:
+    methods = {name: method for name, method, _, _ in routes(openapi)}
+    for tool in TOOLS:
+        assert tool.name in methods, f"{tool.name} has no route"
+        reads = methods[tool.name] == "GET" or tool.name in ASKS_ONLY
+        assert reads == (tool.effect is Effect.reads), tool.name
+
+
+def test_every_changing_tool_names_a_reading_tool_that_tells_the_end() -> None:
+    by_name = {tool.name: tool for tool in TOOLS}
+    for tool in TOOLS:
+        if tool.effect is Effect.reads:
+            continue
+        assert tool.status_tool is not None, tool.name
+        assert by_name[tool.status_tool].effect is Effect.reads
+        assert tool.status_tool in tool.description
+
+
+def test_reading_tools_are_the_read_set_and_destroying_ones_are_marked(app: Any) -> None:
+    roles = {r.operation_id: role_of(r) for r in api_routes(app)}
+    for tool in TOOLS:
+        assert (tool.effect is Effect.reads) == (tool.toolset is Toolset.read), tool.name
+        assert (tool.toolset is Toolset.admin) == (roles[tool.name] == "admin"), tool.name
+        assert (tool.toolset is Toolset.read) == (roles[tool.name] == "viewer"), tool.name
+
+
+def test_schemas_are_flat_and_lean(openapi: dict[str, Any]) -> None:
+    for name, route in bind(openapi, TOOLS).items():
+        text = json.dumps(route.schema)
+        assert "$ref" not in text, name
+        assert '"title"' not in text, name
+        assert '"null"' not in text, name
+        assert "Idempotency-Key" not in text, name
+        for argument, schema in route.schema["properties"].items():
+            assert "description" in schema, f"{name}.{argument} is not described"
+            assert "properties" not in schema, f"{name}.{argument} is nested"
+
+
+def _wire(openapi: dict[str, Any]) -> str:
+    from instantstart.faces.mcp.server import _wire
+
+    bound = bind(openapi, TOOLS)
+    tools = [_wire(tool, bound[tool.name]).model_dump(by_alias=True, exclude_none=True, mode="json") for tool in chosen(DEFAULT_TOOLSETS)]
+    return json.dumps({"tools": tools}, separators=(",", ":"))
+
+
+def test_listing_the_default_tools_fits_the_budget(openapi: dict[str, Any]) -> None:
+    assert len(_wire(openapi).encode()) / 3.5 <= BUDGET_TOKENS
+
+
+def test_listing_the_default_tools_fits_the_budget_as_a_tokenizer_counts(openapi: dict[str, Any], tmp_path: Path) -> None:
+    tokenizer = Path(__file__).parents[2] / "ui" / "node_modules" / "gpt-tokenizer"
+    if shutil.which("node") is None or not tokenizer.is_dir():
+        pytest.skip("node or gpt-tokenizer is not here; the estimate by bytes above is stricter")
+    script = tmp_path / "count.mjs"
+    script.write_text(
+        f"import {{ encode }} from {json.dumps(str(tokenizer / 'esm/encoding/o200k_base.js'))};"
+        "import { readFileSync } from 'node:fs'; console.log(encode(readFileSync(0, 'utf8')).length)"
+    )
+    counted = subprocess.run(["node", str(script)], input=_wire(openapi), text=True, capture_output=True, check=True)
+    assert int(counted.stdout) <= BUDGET_TOKENS
+
+
+def test_every_route_asks_for_a_role_or_is_a_known_anonymous_one(app: Any, openapi: dict[str, Any]) -> None:
+    addresses = {name: (method, path) for name, method, path, _ in routes(openapi)}
+    without = {addresses[r.operation_id] for r in api_routes(app) if r.operation_id and role_of(r) is None}
+    assert without == set(ANONYMOUS)
+    assert len(addresses) >= 25
+
+
+def test_every_operation_id_is_noun_verb_and_used_once(openapi: dict[str, Any]) -> None:
+    names = [name for name, _, _, _ in routes(openapi)]
+    assert len(names) == len(set(names))
+    assert [name for name in names if not re.fullmatch(r"[a-z]+(_[a-z]+)+", name)] == []
+
+
+def test_every_mutating_route_needs_more_than_a_viewer_unless_it_only_asks(app: Any, openapi: dict[str, Any]) -> None:
+    mutating = {name for name, method, _, _ in routes(openapi) if method in MUTATING}
+    own = {"session_create", "session_delete"}
+    low = {r.operation_id for r in api_routes(app) if r.operation_id in mutating and role_of(r) in (None, "viewer")}
+    assert low == own | ASKS_ONLY
+
+
+def test_errors_are_documented_as_problems_and_long_work_as_an_address(openapi: dict[str, Any]) -> None:
+    for name, _, _, operation in routes(openapi):
+        answers = operation["responses"]
+        for status, answer in answers.items():
+            if status.startswith(("4", "5")):
+                assert list(answer["content"]) == ["application/problem+json"], f"{name} {status}"
+        assert {"401", "403", "422", "500"} <= set(answers), name
+        if "202" in answers:
+            assert "Location" in answers["202"]["headers"], name
+    assert "HTTPValidationError" not in openapi["components"]["schemas"]
+
+
+def test_request_bodies_are_strict_and_every_field_is_described(openapi: dict[str, Any]) -> None:
+    for name, _, _, operation in routes(openapi):
+        if "requestBody" not in operation:
+            continue
+        reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        schema = openapi["components"]["schemas"][reference.rsplit("/", 1)[1]]
+        assert schema["additionalProperties"] is False, name
+        for field, described in schema["properties"].items():
+            assert "description" in json.dumps(described), f"{name}.{field}"
