@@ -44,11 +44,20 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    sandbox = build(options.data, region=options.region, rate=options.rate, settings_file=options.settings)
+    try:
+        sandbox = build(options.data, region=options.region, rate=options.rate, settings_file=options.settings)
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"The sandbox cannot start: {error}\n")
+        return 1
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    endpoint = sandbox.start(options.port)
+    try:
+        endpoint = sandbox.start(options.port)
+    except OSError as error:
+        sys.stderr.write(f"The sandbox cannot listen on 127.0.0.1:{options.port}: {error}\n")
+        sandbox.stop()
+        return 1
     _say({"endpoint": endpoint, "ready": True, "data": str(options.data), "rate": sandbox.world.clock.rate, "pid": os.getpid()})
     _wait(stopping)
     sandbox.stop()

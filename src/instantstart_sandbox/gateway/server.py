@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 import threading
 import traceback
 from collections.abc import Callable, Iterable
@@ -19,12 +20,25 @@ _THREADS = 32
 _TICK_SECONDS = 0.1
 
 
+class _Http(wsgi.Server):  # type: ignore[misc]
+    """cheroot's server, on a socket whose port can be had again at once after a kill, also one the system chose."""
+
+    keep_alive_conn_limit = 1000
+
+    @classmethod
+    def prepare_socket(cls, *args: Any, **more: Any) -> socket.socket:
+        """As cheroot does, with SO_REUSEADDR for every port."""
+        prepared: socket.socket = super().prepare_socket(*args, **more)
+        prepared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return prepared
+
+
 class Server:
     """Serves the world's gateway on 127.0.0.1; port 0 lets the system choose."""
 
     def __init__(self, world: World, port: int = 0) -> None:
         self._world = world
-        self._http = wsgi.Server(("127.0.0.1", port), self._application, numthreads=_THREADS, request_queue_size=128, timeout=60)
+        self._http = _Http(("127.0.0.1", port), self._application, numthreads=_THREADS, request_queue_size=128, timeout=60)
         self._http.shutdown_timeout = 1
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []

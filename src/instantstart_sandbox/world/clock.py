@@ -106,6 +106,6 @@ class Clock:
     def load(self, saved: dict[str, Any]) -> None:
         """Go on from ``dump()``: virtual time stood still while the sandbox was down."""
         with self.lock:
-            self._base, self._wall = saved["now"], time.monotonic()
+            self._base, self._wall, self._rate = saved["now"], time.monotonic(), saved.get("rate", self._rate)
             self._heap = [(due, next(self._sequence), event, data) for due, event, data in saved["timers"]]
             heapq.heapify(self._heap)

@@ -124,6 +124,8 @@ class World:
     def reset(self) -> None:
         """An empty account again: owned state, moto's state, faults and ledgers; settings and the clock stay."""
         with self.clock.lock:
+            for cluster in list(self.section("eks").get("clusters", {})):
+                self.kubernetes.delete_cluster(cluster)
             for name, section in self.state.items():
                 if name != "account":  # the admin's keys stay
                     section.clear()

@@ -141,3 +141,18 @@ def test_the_aws_command_line_works(sandbox: Any, vpc: Any) -> None:
     aws("s3", "cp", __file__, "s3://cli-bucket/a/test.py")
     assert "cli-bucket" in aws("s3", "ls")
     assert "test.py" in aws("s3", "ls", "s3://cli-bucket/a/")
+
+
+def test_an_eks_cluster_has_the_same_endpoint_after_a_restart(open_sandbox: Any, tmp_path: Path) -> None:
+    first = open_sandbox(tmp_path)
+    role = first.client("iam").create_role(RoleName="eks", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
+    subnets = [s["SubnetId"] for s in first.client("ec2").describe_subnets()["Subnets"]][:2]
+    first.admin("warp", seconds=11)
+    first.client("eks").create_cluster(name="kept", roleArn=role, resourcesVpcConfig={"subnetIds": subnets})
+    first.admin("warp", seconds=900)
+    before = first.client("eks").describe_cluster(name="kept")["cluster"]
+    again = open_sandbox(tmp_path)
+    assert again.client("eks").describe_cluster(name="kept")["cluster"] == before
+    assert [c.name for c in again.sandbox.kubernetes.clusters()] == ["kept"]
+    again.admin("reset", really=True)
+    assert again.sandbox.kubernetes.clusters() == []
