@@ -32,6 +32,7 @@ def install(world: World) -> None:
         ec2_endpoints,
         ec2_interfaces,
         ec2_addresses,
+        ec2_tags,
         endpoint_services,
         iam_documents,
         s3_policies,
