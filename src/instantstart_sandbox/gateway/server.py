@@ -20,7 +20,7 @@ _THREADS = 32
 _TICK_SECONDS = 0.1
 
 
-class _Http(wsgi.Server):  # type: ignore[misc]
+class _Http(wsgi.Server):
     """cheroot's server, on a socket whose port can be had again at once after a kill, also one the system chose."""
 
     keep_alive_conn_limit = 1000

@@ -187,3 +187,11 @@ def test_an_operation_that_is_not_offered_is_an_aws_error_and_in_the_ledger(sand
     with pytest.raises(ClientError, match="NotImplementedInSandbox"):
         sandbox.client("ec2").describe_capacity_reservations()
     assert sandbox.admin("unsupported") == {"ec2:DescribeCapacityReservations": 1}
+
+
+def test_tags_go_with_their_resource(sandbox: Any, vpc: Any) -> None:
+    ec2 = sandbox.client("ec2")
+    allocation = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    ec2.create_tags(Resources=[vpc["subnet"], allocation], Tags=[{"Key": "owner", "Value": "ann"}])
+    ec2.delete_subnet(SubnetId=vpc["subnet"])
+    assert [t["ResourceId"] for t in ec2.describe_tags(Filters=[{"Name": "key", "Values": ["owner"]}])["Tags"]] == [allocation]

@@ -31,4 +31,4 @@ def _living(backend: Any) -> set[str]:
     found = {s.id for s in subnets(backend)} | {g.id for g in security_groups(backend)}
     for kept in (backend.vpcs, backend.route_tables, backend.internet_gateways, backend.nat_gateways, backend.vpc_end_points, backend.enis):
         found |= set(kept)
-    return found | {a.allocation_id for a in backend.addresses.values()}
+    return found | {a.allocation_id for a in backend.addresses}
