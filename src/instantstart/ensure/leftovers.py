@@ -131,4 +131,4 @@ def tagged(aws: Aws, cluster_tag: str) -> list[str]:
     """
     filters = [{"Name": "key", "Values": [names.CLUSTER_TAG]}, {"Name": "value", "Values": [cluster_tag]}]
     found = aws.pages("ec2", "describe_tags", "Tags", Filters=filters)
-    return [t["ResourceId"] for t in found if t["ResourceType"] != "natgateway"]
+    return [t["ResourceId"] for t in found if not t["ResourceId"].startswith("nat-")]
