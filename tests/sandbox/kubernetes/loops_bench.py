@@ -81,10 +81,18 @@ class Bench:
 
     async def settle(self) -> None:
         """Work until nothing is to be done at this moment."""
-        for _ in range(5):
+        while True:
             while await self.engine.step():
                 pass
-            await asyncio.sleep(0.02)
+            # answers of the AWS side come from threads, and what they bring is work again
+            if not await self._answered():
+                return
+
+    async def _answered(self) -> bool:
+        asked = [t for t in asyncio.all_tasks() if t.get_name().startswith("bench:") and "expire" not in t.get_name()]
+        if asked:
+            await asyncio.wait(asked)
+        return bool(asked)
 
     async def hear(self) -> None:
         """Let the view of AWS be refreshed, and settle."""
@@ -135,11 +143,11 @@ class Bench:
         return [(e["reason"], e["message"]) for e in self.cluster.read_all("events", namespace)]
 
 
-def on_bench(data: Path, test: Callable[[Bench], Awaitable[None]], aws: FakeAws | None = None) -> None:
+def on_bench(data: Path, test: Callable[[Bench], Awaitable[None]], aws: FakeAws | None = None, start: float = START) -> None:
     """Run a test on a new bench. Real time counts for nothing beside the warps: the rate is a thousandth."""
 
     async def run() -> None:
-        async with Bench(data, aws or FakeAws(), Clock(rate=0.001, start=START)) as bench:
+        async with Bench(data, aws or FakeAws(), Clock(rate=0.001, start=start)) as bench:
             await test(bench)
 
     asyncio.run(run())
@@ -157,4 +165,3 @@ def workload(kind: str, name: str, **spec: Any) -> Object:
     template = {"metadata": metadata, "spec": spec.pop("pod", pod_spec())}
     selector = {} if kind == "Job" else {"selector": {"matchLabels": {"app": name}}}
     return {"metadata": {"name": name, "namespace": "default"}, "spec": {**selector, "template": template, **spec}}
-

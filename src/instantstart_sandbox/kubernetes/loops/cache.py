@@ -6,7 +6,8 @@ Objects handed out are shared: read them, never change them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..store import DELETED, Change, Collection
@@ -33,19 +34,18 @@ class Cache:
         self._objects: dict[str, dict[str, Object]] = {}
         self._on_node: dict[str, set[str]] = defaultdict(set)
 
-    def follow(self, resource: str) -> None:
-        """Hold the resource from now on; what exists is reported to the observer as created."""
-        if resource in self._objects:
-            return
-        held: dict[str, Object] = {}
-        self._objects[resource] = held
-        collection = self._collection(resource)
-        for key, entry in list(collection.scan()):
-            held[key] = decode(entry.object())
-            self._index(resource, key, None, held[key])
-        collection.listeners.add(lambda change: self._changed(resource, change))
-        for obj in list(held.values()):
-            self._observer(resource, None, obj)
+    def follow(self, resources: Iterable[str]) -> None:
+        """Hold these resources from now on; what exists is reported to the observer as created, once all of it is held."""
+        for resource in resources:
+            held = self._objects[resource] = {}
+            collection = self._collection(resource)
+            for key, entry in list(collection.scan()):
+                held[key] = decode(entry.object())
+                self._index(resource, key, None, held[key])
+            collection.listeners.add(partial(self._changed, resource))
+        for resource in resources:
+            for obj in list(self._objects[resource].values()):
+                self._observer(resource, None, obj)
 
     def _collection(self, resource: str) -> Collection:
         return self._cluster.pipeline.collection(self._cluster.catalog.find(resource))

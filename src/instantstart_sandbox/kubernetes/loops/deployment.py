@@ -86,13 +86,19 @@ class Rollout:
         return self.current, wanted
 
     def _shrink_older(self, fewest: int) -> tuple[Object, int] | None:
-        available = sum(_count(s, "availableReplicas") for s in self.every)
+        """Take from the older sets, the pods that do not serve first; pods that are still to come up count as missing."""
+        missing = max(replicas_of(self.current) - _count(self.current, "availableReplicas"), 0)
+        room = sum(replicas_of(s) for s in self.every) - fewest - missing
+        if room <= 0:
+            return None
         for old in reversed(self.older):
-            have = replicas_of(old)
-            broken = have - min(_count(old, "availableReplicas"), have)
-            spare = max(available - fewest, 0)
-            if have and (broken or spare):
-                return old, have - min(have, broken + spare)
+            broken = replicas_of(old) - _count(old, "availableReplicas")
+            if broken > 0:
+                return old, replicas_of(old) - min(broken, room)
+        spare = sum(_count(s, "availableReplicas") for s in self.every) - fewest
+        for old in reversed(self.older):
+            if replicas_of(old) and spare > 0:
+                return old, replicas_of(old) - min(replicas_of(old), spare, room)
         return None
 
 
@@ -220,7 +226,7 @@ class DeploymentController(Controller):
         moved = old is None or old.get("reason") == "NewReplicaSetAvailable" or figures != earlier
         limit = int(spec_of(deployment).get("progressDeadlineSeconds") or 600)
         left = seconds_of((old or {}).get("lastUpdateTime")) + limit - self.now()
-        if not moved and left <= 0:
+        if not moved and (left <= 0 or (old or {}).get("reason") == "ProgressDeadlineExceeded"):
             late = ("False", "ProgressDeadlineExceeded", f"{title} has timed out progressing.")
             return self._condition(deployment, "Progressing", late, moved=False)
         self.later(limit if moved else left, key)

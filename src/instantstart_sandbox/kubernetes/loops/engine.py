@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 _SLICE_SECONDS = 0.1
 #: Requests of the API get a turn after so many keys.
 _BATCH = 20
+#: A date is never "now": what rounding leaves over must not spin.
+_SHORTEST_SECONDS = 0.01
 _BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 60.0)
 
 
@@ -39,6 +41,9 @@ class Controller:
     def __init__(self, engine: Engine) -> None:
         self.engine, self.cache, self.cluster = engine, engine.cache, engine.cluster
         self.client: Client = engine.cluster.client.named(self.name)
+
+    def begin(self) -> None:
+        """Called once, when the cache is filled and before anything runs."""
 
     def keys(self, resource: str, obj: Object) -> Iterable[str]:
         """The keys to reconcile when ``obj`` of ``resource`` is made, changed or removed."""
@@ -100,7 +105,7 @@ class Engine:
 
     def later(self, controller: Controller, seconds: float, key: str) -> None:
         """Reconcile the key in ``seconds``; of several dates for one key the earliest counts."""
-        due, ident = self.now() + max(seconds, 0.0), (controller.name, key)
+        due, ident = self.now() + max(seconds, _SHORTEST_SECONDS), (controller.name, key)
         if self._dates.get(ident, due + 1) <= due:
             return
         self._dates[ident] = due
@@ -131,8 +136,9 @@ class Engine:
 
     def begin(self) -> None:
         """Take up everything that exists."""
-        for resource in self._by_resource:
-            self.cache.follow(resource)
+        self.cache.follow(list(self._by_resource))
+        for controller in self.controllers:
+            controller.begin()
 
     @property
     def next_due(self) -> float | None:
@@ -149,12 +155,12 @@ class Engine:
                 if done % _BATCH == 0:
                     await asyncio.sleep(0)
                 continue
-            self._moment = None
             await self._rest()
 
     async def step(self) -> bool:
         """Run one key; False when nothing is to be done now."""
         if not self._ready and not self._pop_due():
+            self._moment = None
             return False
         (name, key), controller = next(iter(self._ready.items()))
         del self._ready[name, key]

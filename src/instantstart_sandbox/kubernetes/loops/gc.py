@@ -43,6 +43,10 @@ class GarbageCollector(Controller):
         super().__init__(engine)
         self._heard: set[str] = set()
 
+    def begin(self) -> None:
+        """Hear of what is served from the start."""
+        self.listen()
+
     def listen(self) -> None:
         """Hear of every collection that is served now; called again when a custom kind is added."""
         for resource in self.cluster.catalog.collections():

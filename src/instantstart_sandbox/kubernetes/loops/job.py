@@ -212,9 +212,14 @@ class JobController(Controller):
         else:
             await self.event(tally.job, reason, message, warning=True)
 
-    async def _suspend(self, tally: Tally) -> None:
-        for pod in tally.active:
+    async def _drop(self, pods: list[Object]) -> None:
+        """Delete pods that are no failures: without their tracking finalizer nobody counts them."""
+        await self._release(pods)
+        for pod in pods:
             await self.client.delete("pods", name_of(pod), namespace_of(pod))
+
+    async def _suspend(self, tally: Tally) -> None:
+        await self._drop(tally.active)
         if not is_true(tally.job, "Suspended"):
             await self.event(tally.job, "Suspended", "Job suspended")
         tally.pods = self.cache.owned("pods", uid_of(tally.job))
@@ -237,8 +242,7 @@ class JobController(Controller):
 
     async def _balance(self, key: str, tally: Tally) -> None:
         active, wanted = tally.active, tally.wanted_active()
-        for pod in active[wanted:] if wanted < len(active) else []:
-            await self.client.delete("pods", name_of(pod), namespace_of(pod))
+        await self._drop(active[wanted:] if wanted < len(active) else [])
         missing = wanted - len(active)
         if missing <= 0 or self._backing_off(key, tally):
             return

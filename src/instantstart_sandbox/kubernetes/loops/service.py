@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from .engine import Controller, Engine
@@ -190,20 +190,21 @@ class LoadBalancerController(Controller):
             await self.event(service, "DeletingLoadBalancer", "Deleting load balancer")
             self._ask(key, self._remove(service))
 
-    def _ask(self, key: str, work: Any) -> None:
+    def _ask(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         self._asking.add(key)
         self.cluster.start(self._asked(key, work), name=f"load-balancer {key}")
 
-    async def _asked(self, key: str, work: Any) -> None:
+    async def _asked(self, key: str, work: Coroutine[Any, Any, None]) -> None:
+        wait = 0.0
         try:
             await work
         except Exception as error:  # noqa: BLE001  whatever AWS refuses becomes the event a person reads, and is tried again
+            wait = _RETRY_SECONDS
             if (service := self.cache.get("services", key)) is not None:
                 await self.event(service, "SyncLoadBalancerFailed", f"Error syncing load balancer: {error}", warning=True)
-            self.later(_RETRY_SECONDS, key)
         finally:
             self._asking.discard(key)
-            self.engine.enqueue(self, key)
+        self.later(wait, key)
 
     async def _create(self, service: Object) -> None:
         notes = meta(service).get("annotations") or {}
