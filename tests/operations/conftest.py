@@ -87,21 +87,25 @@ class Program:
     def __init__(self, asked: dict[str, Any]) -> None:
         command = [sys.executable, "-m", "tests.operations.program", json.dumps(asked)]
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.said: list[dict[str, Any]] = []
 
     def line(self) -> dict[str, Any]:
         """Its next line; {} when it has gone."""
         assert self.process.stdout is not None
         text = self.process.stdout.readline()
-        return json.loads(text) if text else {}
+        line: dict[str, Any] = json.loads(text) if text else {}
+        self.said += [line] if line else []
+        return line
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
 
     def finish(self) -> tuple[int, list[dict[str, Any]], str]:
-        """Wait for its end: exit status, lines, standard error."""
-        out, err = self.process.communicate(timeout=120)
-        return self.process.returncode, [json.loads(line) for line in out.splitlines()], err
+        """Wait for its end: exit status, every line it has said, standard error."""
+        out, err = self.process.communicate(timeout=240)
+        self.said += [json.loads(line) for line in out.splitlines()]
+        return self.process.returncode, self.said, err
 
 
 @pytest.fixture

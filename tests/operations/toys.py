@@ -17,6 +17,7 @@ from instantstart.operations.declare import Run, Stage, StageFunction, Together,
 from tests.operations.world import World
 
 DEATHS = ("before", "between", "after")
+LOOK_SECONDS = 0.05
 ERRORS: dict[str, Callable[[], Exception]] = {
     "invalid": lambda: problems.Invalid("toy.invalid", "This is wrong."),
     "conflict": lambda: problems.Conflict("toy.conflict", "This is in the way."),
@@ -79,7 +80,7 @@ def build(room: Room, run: Run) -> Outcome:
         _die(world, run, "between")
         looks = 0
     if looks < run.spec.looks:
-        return Wait(run.spec.seconds, f"{name} is not ready", Progress(looks, run.spec.looks, "looks"))
+        return Wait(LOOK_SECONDS, f"{name} is not ready", Progress(looks, run.spec.looks, "looks"))
     _die(world, run, "after")
     return Done({"name": name, "made_after": sorted(run.learned)})
 
@@ -107,6 +108,13 @@ def slow_act(room: Room, run: Run) -> Outcome:
         time.sleep(0.02)
     room.world.note(run.spec.name, "end")
     return Done({"acted": True})
+
+
+def blind(room: Room, run: Run) -> Outcome:
+    """An act without a look: what a client token is for."""
+    room.world.make(f"{run.spec.name}/{run.token('make')}/{room.world.mark('blind')}", run.token("make"))
+    _die(room.world, run, "between")
+    raise problems.Broken("toy.broken", "It breaks every time.")
 
 
 def already(room: Room, run: Run) -> Outcome:
@@ -145,4 +153,5 @@ ALREADY = _workflow("toy.already", Stage("was", already, "Look whether it is the
 OBJECT = _workflow("toy.object", Stage("learn", unfit("object"), "Learn an object"))
 SECRET = _workflow("toy.secret", Stage("learn", unfit("secret"), "Learn a secret"))
 WALLS = _workflow("toy.walls", Together((Stage("gate", gate, "Wait for the gate", within=600), Stage("wall", build, "Build a wall", within=0.5))))
-ALL = (BUILD, CROWD, GATE, IMPATIENT, SLUGGISH, SLOW_ACT, ALREADY, OBJECT, SECRET, WALLS)
+BLIND = _workflow("toy.blind", Stage("act", blind, "Act without looking"))
+ALL = (BLIND, BUILD, CROWD, GATE, IMPATIENT, SLUGGISH, SLOW_ACT, ALREADY, OBJECT, SECRET, WALLS)
