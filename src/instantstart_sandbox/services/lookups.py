@@ -43,15 +43,25 @@ def is_public(world: World, region: str, subnet: dict[str, Any]) -> bool:
     return any(str(route.get("GatewayId", "")).startswith("igw-") for table in tables for route in table["Routes"])
 
 
-def offered_zones(world: World, region: str, instance_type: str) -> set[str]:
+#: offers do not change while the process lives
+_OFFERED: dict[tuple[str, str], frozenset[str]] = {}
+
+
+def offered_zones(world: World, region: str, instance_type: str) -> frozenset[str]:
     """The zones where EC2 offers a type; ``instance_type`` with or without ``ml.``. Empty also for a type EC2 does not know."""
+    if (region, instance_type) not in _OFFERED:
+        _OFFERED[region, instance_type] = _ask_offers(world, region, instance_type)
+    return _OFFERED[region, instance_type]
+
+
+def _ask_offers(world: World, region: str, instance_type: str) -> frozenset[str]:
     wanted = [{"Name": "instance-type", "Values": [instance_type.removeprefix("ml.")]}]
     pages = world.client("ec2", region).get_paginator("describe_instance_type_offerings")
-    return {
+    return frozenset(
         offer["Location"]
         for answer in pages.paginate(LocationType="availability-zone", Filters=wanted)
         for offer in answer["InstanceTypeOfferings"]
-    }
+    )
 
 
 def role(world: World, arn: str, region: str) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from instantstart_sandbox.compose import build
 from instantstart_sandbox.world.null_kubernetes import NullKubernetes
+from instantstart_sandbox.world.settings import Settings
 from instantstart_sandbox.world.state import World
 
 REGION = "us-west-2"
@@ -131,19 +132,25 @@ class Account:
         return found
 
 
-@pytest.fixture
-def account() -> Iterator[Account]:
-    """An account with a network. No call of the test may crash the sandbox or break the service model."""
+@pytest.fixture(scope="session")
+def shared() -> Iterator[Account]:
+    """One running sandbox for all tests: to start one, and its boto3 clients, takes longer than most tests."""
     sandbox = build(None, rate=1.0)
-    kubernetes = NullKubernetes()
     endpoint = sandbox.start(0)
-    sandbox.world.kubernetes = kubernetes
-    reached = Account(sandbox.world, endpoint, kubernetes)
-    reached.network()
-    yield reached
-    crashes = sandbox.world.journal.crashes()
+    yield Account(sandbox.world, endpoint, NullKubernetes())
     sandbox.stop()
-    assert crashes == []
+
+
+@pytest.fixture
+def account(shared: Account) -> Iterator[Account]:
+    """An empty account with a network. No call of the test may crash the sandbox or break the service model."""
+    world = shared.world
+    world.reset()
+    world.settings.update(Settings().dump())
+    world.kubernetes = shared.kubernetes = NullKubernetes()
+    shared.network()
+    yield shared
+    assert world.journal.crashes() == []
 
 
 @pytest.fixture
