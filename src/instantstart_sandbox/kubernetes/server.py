@@ -25,7 +25,7 @@ from instantstart_sandbox.world.seams import AwsWorld, Endpoint, Identity
 
 _LOG = logging.getLogger(__name__)
 _TOKEN_SECONDS: Final = 1.0
-_START_SECONDS: Final = 20.0
+_STOP_SECONDS: Final = 5.0
 
 
 class Authenticator:
@@ -66,6 +66,7 @@ class _Served:
     socket: socket.socket
     listener: _Listener
     authenticator: Authenticator
+    serving: asyncio.Task[None] | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
 
 
@@ -75,6 +76,7 @@ class KubernetesServer:
     def __init__(self, data_dir: Path, clock: Clock, aws: AwsWorld, start_loops: Callable[[Cluster], None] | None = None) -> None:
         self.data_dir, self.clock, self.aws, self.start_loops = data_dir, clock, aws, start_loops
         self._served: dict[str, _Served] = {}
+        self._ending: list[_Served] = []
         self._lock = threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="kubernetes", daemon=True)
@@ -102,7 +104,8 @@ class KubernetesServer:
         if served is None:
             shutil.rmtree(folder, ignore_errors=True)
             return
-        self._loop.call_soon_threadsafe(self._spawn, self._shut(served, folder))
+        self._ending = [*(e for e in self._ending if not e.stopped.is_set()), served]
+        self._loop.call_soon_threadsafe(self._end, served, folder)
 
     def workload_ready(self, cluster: str, namespace: str, kind: str, name: str) -> bool:
         """Whether a Deployment or DaemonSet has all its wanted replicas ready."""
@@ -161,11 +164,11 @@ class KubernetesServer:
         with self._lock:
             served, self._served = list(self._served.values()), {}
         for one in served:
-            self._loop.call_soon_threadsafe(self._spawn, self._shut(one, None))
-        for one in served:
-            one.stopped.wait(_START_SECONDS)
+            self._loop.call_soon_threadsafe(self._end, one, None)
+        for one in [*served, *self._ending]:
+            one.stopped.wait(2 * _STOP_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_START_SECONDS)
+        self._thread.join(_STOP_SECONDS)
 
     # ------------------------------------------------------------------ one cluster's life
 
@@ -197,18 +200,24 @@ class KubernetesServer:
 
     def _begin(self, served: _Served) -> None:
         served.cluster.bind(self._loop)
-        self._spawn(served.listener.serve(sockets=[served.socket]))
+        served.serving = self._spawn(served.listener.serve(sockets=[served.socket]))
         if self.start_loops is not None:
             self.start_loops(served.cluster)
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(coroutine)
         task.add_done_callback(_report)
+        return task
+
+    def _end(self, served: _Served, folder: Path | None) -> None:
+        self._spawn(self._shut(served, folder))
 
     async def _shut(self, served: _Served, folder: Path | None) -> None:
         served.cluster.stop()
         served.listener.should_exit = True
         served.listener.force_exit = True
+        if served.serving is not None:
+            await asyncio.wait({served.serving}, timeout=_STOP_SECONDS)
         served.socket.close()
         if folder is not None:
             await asyncio.to_thread(shutil.rmtree, folder, True)
