@@ -113,3 +113,96 @@ Outputs:
   Issuer: {Value: !GetAtt Cluster.OpenIdConnectIssuerUrl, Description: where tokens come from}
   Arn: {Condition: IsPublic, Value: !GetAtt Cluster.Arn}
 """
+
+HYPERPOD = """
+Parameters:
+  Count: {Type: Number, Default: 2}
+  Second: {Type: String, Default: "no"}
+  AddonSetting: {Type: String, Default: "{}"}
+Conditions: {HasSecond: !Equals [!Ref Second, "yes"]}
+Resources:
+  Vpc: {Type: AWS::EC2::VPC, Properties: {CidrBlock: 10.0.0.0/16, EnableDnsSupport: true, EnableDnsHostnames: true}}
+  Wider: {Type: AWS::EC2::VPCCidrBlock, Properties: {VpcId: !Ref Vpc, CidrBlock: 10.1.0.0/16}}
+  One: {Type: AWS::EC2::Subnet, Properties: {VpcId: !Ref Vpc, CidrBlock: 10.0.0.0/20, AvailabilityZone: !Select [0, !GetAZs ""]}}
+  Two:
+    Type: AWS::EC2::Subnet
+    DependsOn: Wider
+    Properties: {VpcId: !Ref Vpc, CidrBlock: 10.1.0.0/20, AvailabilityZone: !Select [1, !GetAZs ""]}
+  Group: {Type: AWS::EC2::SecurityGroup, Properties: {VpcId: !Ref Vpc, GroupDescription: nodes}}
+  ControlRole:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument:
+        {Version: 2012-10-17, Statement: [{Effect: Allow, Principal: {Service: eks.amazonaws.com}, Action: "sts:AssumeRole"}]}
+  NodeRole:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument:
+        {Version: 2012-10-17, Statement: [{Effect: Allow, Principal: {Service: sagemaker.amazonaws.com}, Action: "sts:AssumeRole"}]}
+  NodePolicy:
+    Type: AWS::IAM::ManagedPolicy
+    Properties:
+      Roles: [!Ref NodeRole]
+      PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: "eks-auth:AssumeRoleForPodIdentity", Resource: "*"}]}
+  PodRole:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument:
+        Version: 2012-10-17
+        Statement: [{Effect: Allow, Principal: {Service: pods.eks.amazonaws.com}, Action: ["sts:AssumeRole", "sts:TagSession"]}]
+  PodPolicy:
+    Type: AWS::IAM::Policy
+    Properties:
+      PolicyName: read
+      Roles: [!Ref PodRole]
+      PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: "s3:GetObject", Resource: "*"}]}
+  Cluster:
+    Type: AWS::EKS::Cluster
+    Properties:
+      RoleArn: !GetAtt ControlRole.Arn
+      AccessConfig: {AuthenticationMode: API, BootstrapClusterCreatorAdminPermissions: false}
+      BootstrapSelfManagedAddons: false
+      ResourcesVpcConfig: {SubnetIds: [!Ref One, !Ref Two], SecurityGroupIds: [!Ref Group]}
+  Provider:
+    Type: AWS::IAM::OIDCProvider
+    Properties: {Url: !GetAtt Cluster.OpenIdConnectIssuerUrl, ClientIdList: [!Sub "sts.${AWS::URLSuffix}"]}
+  Agent:
+    Type: AWS::EKS::Addon
+    Properties: {ClusterName: !Ref Cluster, AddonName: eks-pod-identity-agent, ConfigurationValues: !Ref AddonSetting}
+  Admin:
+    Type: AWS::EKS::AccessEntry
+    Properties:
+      ClusterName: !Ref Cluster
+      PrincipalArn: !GetAtt PodRole.Arn
+      AccessPolicies:
+        - {PolicyArn: !Sub "arn:${AWS::Partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy", AccessScope: {Type: cluster}}
+  Identity:
+    Type: AWS::EKS::PodIdentityAssociation
+    DependsOn: Agent
+    Properties: {ClusterName: !Ref Cluster, Namespace: default, ServiceAccount: app, RoleArn: !GetAtt PodRole.Arn}
+  HyperPod:
+    Type: AWS::SageMaker::Cluster
+    DependsOn: NodePolicy
+    Properties:
+      Orchestrator: {Eks: {ClusterArn: !GetAtt Cluster.Arn}}
+      NodeRecovery: Automatic
+      NodeProvisioningMode: Continuous
+      VpcConfig: {SecurityGroupIds: [!Ref Group], Subnets: [!Ref One, !Ref Two]}
+      InstanceGroups:
+        - InstanceGroupName: workers
+          InstanceType: ml.g5.8xlarge
+          InstanceCount: !Ref Count
+          ExecutionRole: !GetAtt NodeRole.Arn
+          LifeCycleConfig: {SourceS3Uri: "s3://sagemaker-scripts/lcs/", OnCreate: on_create.sh}
+        - !If
+          - HasSecond
+          - InstanceGroupName: more
+            InstanceType: ml.c5.large
+            InstanceCount: 1
+            ExecutionRole: !GetAtt NodeRole.Arn
+            LifeCycleConfig: {SourceS3Uri: "s3://sagemaker-scripts/lcs/", OnCreate: on_create.sh}
+          - !Ref AWS::NoValue
+Outputs:
+  Name: {Value: !Select [1, !Split ["/", !Ref HyperPod]]}
+  Eks: {Value: !Ref Cluster}
+"""

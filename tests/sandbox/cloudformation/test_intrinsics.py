@@ -116,7 +116,10 @@ def test_references_are_found_in_every_form() -> None:
 
 
 def test_pruning_decides_every_if() -> None:
-    node = {"a": {"Fn::If": ["Yes", {"Fn::If": ["No", 1, {"Ref": "AWS::NoValue"}]}, 2]}, "b": [{"Fn::If": ["No", 1, {"Ref": "AWS::NoValue"}]}, 3]}
+    node = {
+        "a": {"Fn::If": ["Yes", {"Fn::If": ["No", 1, {"Ref": "AWS::NoValue"}]}, 2]},
+        "b": [{"Fn::If": ["No", 1, {"Ref": "AWS::NoValue"}]}, 3],
+    }
     assert prune(node, lambda name: name == "Yes") == {"b": [3]}
 
 

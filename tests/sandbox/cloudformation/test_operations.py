@@ -36,7 +36,10 @@ def parameters(**values: str) -> list[dict[str, str]]:
 
 
 def made(bench: Bench, stack: str) -> dict[str, str]:
-    return {r["LogicalResourceId"]: r.get("PhysicalResourceId", "") for r in bench.cfn.describe_stack_resources(StackName=stack)["StackResources"]}
+    return {
+        r["LogicalResourceId"]: r.get("PhysicalResourceId", "")
+        for r in bench.cfn.describe_stack_resources(StackName=stack)["StackResources"]
+    }
 
 
 def create(bench: Bench, name: str = "net", template: str = NETWORK, **more: Any) -> str:
@@ -146,7 +149,10 @@ def test_the_limits_and_names_of_the_services_apply(bench: Bench) -> None:
     assert "taken-already already exists" in reason
     assert "HandlerErrorCode: AlreadyExists" in reason
     assert bench.leftovers()["bucket"] == ["taken-already"]
-    trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+    }
     role = {"Type": "AWS::IAM::Role", "Properties": {"RoleName": "r" * 65, "AssumeRolePolicyDocument": trust}}
     create(bench, "r", json.dumps({"Resources": {"R": role}}), Capabilities=["CAPABILITY_NAMED_IAM"])
     assert bench.status("r") == "ROLLBACK_COMPLETE"
@@ -196,9 +202,7 @@ def test_on_failure_delete_removes_the_stack(bench: Bench) -> None:
 
 def test_a_time_limit_ends_the_creation(bench: Bench) -> None:
     template = NETWORK + "  # a NAT gateway takes longer than a minute\n"
-    nat = (
-        "  Nat: {Type: AWS::EC2::NatGateway, Properties: {ConnectivityType: private, SubnetId: !Ref Subnet}}\nOutputs:\n"
-    )
+    nat = "  Nat: {Type: AWS::EC2::NatGateway, Properties: {ConnectivityType: private, SubnetId: !Ref Subnet}}\nOutputs:\n"
     create(bench, template=template.replace("Outputs:\n", nat), TimeoutInMinutes=1)
     assert bench.status("net") == "ROLLBACK_COMPLETE"
     assert "Stack creation time exceeded the specified timeout" in dict(reasons(bench, "net", "net"))["ROLLBACK_IN_PROGRESS"]

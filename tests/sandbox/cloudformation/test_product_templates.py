@@ -23,16 +23,25 @@ def test_every_template_is_valid(bench: Bench, path: Path) -> None:
 def test_the_eks_template_makes_a_cluster_and_leaves_nothing(bench: Bench, existing: bool) -> None:
     ec2 = bench.client("ec2")
     zones = [z["ZoneName"] for z in ec2.describe_availability_zones()["AvailabilityZones"]][:2]
-    values = {"ClusterName": "demo", "ClusterRoleName": "demo-role", "KubernetesVersion": _version(bench), "Zone1": zones[0], "Zone2": zones[1]}
+    values = {
+        "ClusterName": "demo",
+        "ClusterRoleName": "demo-role",
+        "KubernetesVersion": _version(bench),
+        "Zone1": zones[0],
+        "Zone2": zones[1],
+    }
     if existing:
         vpc = ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
         subnets = [
-            ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.1.{i}.0/24", AvailabilityZone=zone)["Subnet"]["SubnetId"] for i, zone in enumerate(zones)
+            ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.1.{i}.0/24", AvailabilityZone=zone)["Subnet"]["SubnetId"]
+            for i, zone in enumerate(zones)
         ]
         values |= {"ExistingVpcId": vpc, "ExistingSubnetIds": ",".join(subnets)}
     before = bench.leftovers()
     parameters = [{"ParameterKey": key, "ParameterValue": value} for key, value in values.items()]
-    stack = bench.cfn.create_stack(StackName="eks", TemplateBody=EKS.read_text(), Parameters=parameters, Capabilities=["CAPABILITY_NAMED_IAM"])
+    stack = bench.cfn.create_stack(
+        StackName="eks", TemplateBody=EKS.read_text(), Parameters=parameters, Capabilities=["CAPABILITY_NAMED_IAM"]
+    )
     assert bench.run("eks") == "CREATE_COMPLETE", bench.first_failure("eks")
     cluster = bench.client("eks").describe_cluster(name="demo")["cluster"]
     outputs = {o["OutputKey"]: o["OutputValue"] for o in bench.cfn.describe_stacks(StackName="eks")["Stacks"][0]["Outputs"]}

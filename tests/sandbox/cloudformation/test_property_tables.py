@@ -11,6 +11,7 @@ from instantstart_sandbox.services.cloudformation.resources.shapes import Shape,
 
 manager = pytest.importorskip("cfnlint.schema.manager", reason="cfn-lint carries the resource schemas")
 
+
 def _schema(kind: str) -> dict[str, Any]:
     found: dict[str, Any] = manager.PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
     return found

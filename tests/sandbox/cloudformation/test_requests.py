@@ -43,7 +43,10 @@ TEMPLATES = [
     ("Resources: {B: {Type: AWS::S3::Bucket, Condition: Nope}}", "Unresolved condition dependency Nope"),
     (BUCKET + "\nOutputs: {O: {Value: !Ref Nope}}", "Unresolved resource dependencies [Nope] in the Outputs block"),
     (BUCKET + "\nOutputs: {O: {Export: {Name: x}}}", "Output O is malformed"),
-    ("Resources: {A: {Type: AWS::S3::Bucket, DependsOn: B}, B: {Type: AWS::S3::Bucket, DependsOn: A}}", "Circular dependency between resources: [A, B]"),
+    (
+        "Resources: {A: {Type: AWS::S3::Bucket, DependsOn: B}, B: {Type: AWS::S3::Bucket, DependsOn: A}}",
+        "Circular dependency between resources: [A, B]",
+    ),
     ("Resources: {B: !!python/object/apply:os.getpid []}", "YAML not well-formed"),
     ("Resources: {B: !Nonsense x}", "YAML not well-formed"),
     ("A: &a {Type: x}\nResources: {B: *a}", "aliases are not allowed"),
@@ -128,7 +131,11 @@ def test_validate_and_summary_say_what_a_template_needs(bench: Bench) -> None:
     told = bench.cfn.validate_template(TemplateBody=NETWORK_AND_EKS)
     assert told["Capabilities"] == ["CAPABILITY_NAMED_IAM"]
     assert told["Description"] == "A network, roles, a bucket and an EKS cluster"
-    assert {p["ParameterKey"]: p["DefaultValue"] for p in told["Parameters"]} == {"Prefix": "demo", "VpcCidr": "10.20.0.0/16", "Public": "true"}
+    assert {p["ParameterKey"]: p["DefaultValue"] for p in told["Parameters"]} == {
+        "Prefix": "demo",
+        "VpcCidr": "10.20.0.0/16",
+        "Public": "true",
+    }
     summary = bench.cfn.get_template_summary(TemplateBody=NETWORK_AND_EKS)
     assert "AWS::EKS::Cluster" in summary["ResourceTypes"]
     public = next(p for p in summary["Parameters"] if p["ParameterKey"] == "Public")

@@ -108,12 +108,11 @@ def _act(engine: Engine, stack: Stack, name: str, record: Resource) -> None:
     handler, request = engine.handler(record), engine.request(stack, name, record)
     had_id = record["physical"]
     try:
-        with engine.guarded(handler.type):
+        verb = "Update" if record["touched"] == "modify" else "Create"
+        with engine.weather(stack, f"{handler.type}/{name}/{verb}"), engine.guarded(handler.type):
             if record["touched"] == "modify":
-                engine.strike(stack, handler.type, name, "Update")
                 handler.update(request, record["before"]["properties"])
             else:
-                engine.strike(stack, handler.type, name, "Create")
                 handler.create(request)
     except Failure as failure:
         if failure.busy and record["touched"] == "modify" and engine.now() - record["since"] < handler.busy_seconds:

@@ -20,7 +20,7 @@ from instantstart_sandbox.services.cloudformation.plan import Plan, exports, mak
 from instantstart_sandbox.services.cloudformation.records import Export, Resource, Stack
 from instantstart_sandbox.services.cloudformation.resources import HANDLERS
 from instantstart_sandbox.services.cloudformation.resources.handler import Failure, Handler, Request
-from instantstart_sandbox.services.cloudformation.wording import USER_INITIATED, names
+from instantstart_sandbox.services.cloudformation.wording import USER_INITIATED, handler_code, names
 
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
@@ -73,11 +73,19 @@ class Engine:
         """What the stack's template asks for."""
         return make_plan(self.world, self.stacks, stack)
 
-    def strike(self, stack: Stack, kind: str, logical_id: str, verb: str) -> None:
-        """Fail the resource when a fault rule of the sandbox says so: ``cloudformation:AWS::EC2::VPC/LogicalId/Create``."""
-        fault = self.world.faults.draw("cloudformation", f"{kind}/{logical_id}/{verb}", stack["region"])
+    @contextmanager
+    def weather(self, stack: Stack, subject: str) -> Iterator[None]:
+        """Fail the act inside when a fault rule says so. ``subject`` is ``AWS::EC2::VPC/LogicalId/Create``; a rule matches it
+        after ``cloudformation:``.
+
+        A rule with ``when: after`` lets the act happen and fails the resource then.
+        """
+        fault = self.world.faults.draw("cloudformation", subject, stack["region"])
+        if fault is not None and fault.code and fault.when == "before":
+            raise Failure(fault.message, handler_code(fault.code))
+        yield
         if fault is not None and fault.code:
-            raise Failure(fault.message, fault.code)
+            raise Failure(fault.message, handler_code(fault.code))
 
     @contextmanager
     def guarded(self, kind: str) -> Iterator[None]:

@@ -73,8 +73,8 @@ def _advance(engine: Engine, stack: Stack, name: str, record: Resource) -> None:
     try:
         with engine.guarded(handler.type):
             if record["step"] == "start":
-                engine.strike(stack, handler.type, logical, "Delete")
-                handler.delete(request)
+                with engine.weather(stack, f"{handler.type}/{logical}/Delete"):
+                    handler.delete(request)
                 record["step"], record["since"], record["due"] = "wait", now, now + handler.delete_seconds
                 return
             if not handler.gone(request):

@@ -27,6 +27,8 @@ _HANDLER_CODES = (
     (r"Invalid.*|Validation.*|Malformed.*|Missing.*", "InvalidRequest"),
     (r"Internal.*|ServiceUnavailable|Server.*", "ServiceInternalError"),
 )
+#: the other codes of the contract, which only handlers themselves give
+_OWN_CODES = frozenset({"NotUpdatable", "NotStabilized", "InternalFailure", "NetworkFailure", "InvalidCredentials", "ServiceInternalError"})
 
 
 def invalid(message: str) -> AwsError:
@@ -40,7 +42,9 @@ def constraint(value: object, member: str, rule: str) -> AwsError:
 
 
 def handler_code(error_code: str) -> str:
-    """The HandlerErrorCode for a service's error code; ``GeneralServiceException`` when it is not known."""
+    """The HandlerErrorCode for a service's error code (or itself); ``GeneralServiceException`` when it is not known."""
+    if error_code in _OWN_CODES:
+        return error_code
     return next((code for pattern, code in _HANDLER_CODES if re.fullmatch(pattern, error_code)), "GeneralServiceException")
 
 
