@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from instantstart_sandbox.gateway import validate, wire
+from instantstart_sandbox.gateway import resources, validate, wire
 from instantstart_sandbox.gateway.errors import AwsError, ReplyLost
 from instantstart_sandbox.gateway.guarding import Chain, Inner, OwnedInner
 from instantstart_sandbox.gateway.iam import Iam
@@ -24,7 +24,7 @@ from instantstart_sandbox.world.journal import Entry
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
-_READS = ("Describe", "List", "Get", "Head", "Search", "Batch" + "Get", "Lookup", "Simulate", "Validate", "Estimate", "Filter")
+_READS = ("Describe", "List", "Get", "Head", "Search", "BatchGet", "Lookup", "Simulate", "Validate", "Estimate", "Filter")
 _FORBIDDEN_PATHS = ("/moto-api", "/latest/meta-data", "/latest/api")
 StartResponse = Callable[..., Any]
 
@@ -41,7 +41,7 @@ class _Visit:
     call: wire.Call | None = None
     context: Context | None = None
     fault: Fault | None = None
-    resource: str = "*"
+    resources: tuple[str, ...] = ()
     request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -113,7 +113,7 @@ class Gateway:
             self._weather(visit)
         with self.world.clock.lock:
             fired = self.world.clock.fired
-            self.world.clock.drain()
+            self.world.drain()
             answer = self._act(visit)
             if self._changes(visit.call) or wire.new_backends() or self.world.clock.fired != fired:
                 self.world.changed()
@@ -154,6 +154,7 @@ class Gateway:
         assert call is not None
         assert scope is not None
         context = visit.context = self._context(visit, scope)
+        visit.resources = tuple(resources.resources_of(context, call.service, call.operation, call.params))
         if not visit.internal or visit.environ[INTERNAL]:
             self.iam.authorize(context, call, visit.environ, visit.body)
         if call.service != "s3":
@@ -257,6 +258,6 @@ class Gateway:
                 wall_ms=round((time.perf_counter() - visit.started) * 1000, 3),
                 internal=visit.internal,
                 fault=visit.fault.id if visit.fault else None,
-                resource=visit.resource,
+                resources=visit.resources,
             )
         )

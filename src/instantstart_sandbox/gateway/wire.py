@@ -105,6 +105,9 @@ def scope_of(environ: Environ, body: bytes, default_region: str) -> Scope | None
         found = _CREDENTIAL.search("Credential=" + query.get("X-Amz-Credential", [""])[0])
         presigned = found is not None
     if found is None:
+        if "AWSAccessKeyId=" in environ.get("QUERY_STRING", "") or header.startswith("AWS "):
+            # Signature Version 2: S3 refuses it for every bucket made after June 2020
+            raise AwsError("InvalidRequest", "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256.")
         return Scope("", default_region, "sts") if _UNSIGNED.search(body) else None
     key, region, signing = found.groups()
     return Scope(key, region, _service_of(signing, environ, body), presigned)
@@ -241,6 +244,8 @@ class Moto:
         if scope.access_key and (scope.presigned is False or scope.service != "s3"):
             credential = f"{scope.access_key}/20260101/{scope.region}/{signing}/aws4_request"
             env["HTTP_AUTHORIZATION"] = f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=0"
+        if scope.service == "s3" and env.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+            env["CONTENT_TYPE"] = "binary/octet-stream"  # else an object that curl uploads is read as a form, and lost
         if not self._knows(scope.service, env):
             raise NotOffered
         started: list[tuple[str, Headers]] = []

@@ -62,8 +62,7 @@ def _warp(world: World, body: Body) -> Any:
     seconds = _number(body, "seconds")
     if seconds < 0:
         raise Refused("time goes forward only")
-    world.clock.warp(seconds)
-    world.changed()
+    world.warp(seconds)
     return _now(world, body)
 
 
@@ -192,7 +191,7 @@ class Admin:
         try:
             body = self._body(environ)
             with self._world.clock.lock:
-                self._world.clock.drain()
+                self._world.drain()
                 return 200, verb(self._world, body)
         except (ValueError, TypeError) as error:
             return 400, {"error": str(error)}

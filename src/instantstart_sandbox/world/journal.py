@@ -30,8 +30,8 @@ class Entry:
     internal: bool = False
     #: struck by a fault rule of this id
     fault: int | None = None
-    #: the actions and resources IAM was asked about
-    resource: str = "*"
+    #: the ARNs that the call touches, as IAM sees them; ``*`` where AWS knows none
+    resources: tuple[str, ...] = ()
 
 
 class Journal:

@@ -30,6 +30,8 @@ _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 #: a save that takes longer than this (real seconds) is put off and several changes are saved at once
 _QUICK_SECONDS = 0.03
 _DEBOUNCE_SECONDS = 0.2
+#: big objects in S3 make a save dear; it then happens so rarely that it takes a sixth of the time at most
+_SHARE = 5.0
 Place = tuple[str, str, str, str]
 
 
@@ -49,7 +51,8 @@ class Snapshot:
 
     def tick(self) -> None:
         """Called ten times a second: saves what was put off."""
-        if self._world.dirty and time.monotonic() - self._saved_at >= _DEBOUNCE_SECONDS:
+        pause = max(_DEBOUNCE_SECONDS, _SHARE * self._cost)
+        if self._world.dirty and time.monotonic() - self._saved_at >= pause:
             self.save()
 
     def save(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +89,28 @@ class World:
         if self._snapshot is not None:
             self._snapshot.save()
 
+    def drain(self) -> None:
+        """Run every due timer. One that fails is in the ledger of crashes and keeps none of the others from running."""
+        self._run_timers(self.clock.drain)
+
+    def warp(self, seconds: float) -> None:
+        """Let virtual time pass at once, with every timer that falls due."""
+        self._run_timers(lambda: self.clock.warp(seconds))
+        self.changed()
+
+    def _run_timers(self, run: Callable[[], None]) -> None:
+        with self.clock.lock:
+            while True:
+                try:
+                    return run()
+                except Exception as crash:  # noqa: BLE001 - a boundary: whoever asked next is not to blame
+                    self.journal.crashed("clock", "timer", repr(crash), "".join(traceback.format_exception(crash)))
+                run = self.clock.drain
+
     def tick(self) -> None:
         """Let due timers run and save what waits to be saved; called ten times a second."""
         fired = self.clock.fired
-        self.clock.drain()
+        self.drain()
         if self.clock.fired != fired:
             self.changed()
         if self._snapshot is not None:

@@ -28,7 +28,12 @@ class Reached:
     def client(self, service: str, region: str = REGION, **keys: str) -> Any:
         """A boto3 client with the admin's keys, or others (aws_access_key_id=..., aws_secret_access_key=...)."""
         keys = keys or {"aws_access_key_id": self.keys["access_key_id"], "aws_secret_access_key": self.keys["secret_access_key"]}
-        config = Config(retries={"max_attempts": 0}, read_timeout=20, s3={"addressing_style": "path"})
+        config = Config(
+            retries={"max_attempts": 0},
+            read_timeout=20,
+            s3={"addressing_style": "path"},
+            signature_version="s3v4" if service == "s3" else None,
+        )
         return boto3.client(service, region_name=region, endpoint_url=self.endpoint, config=config, **keys)
 
     def admin(self, verb: str, **body: Any) -> Any:

@@ -99,3 +99,15 @@ def test_a_web_page_may_not_steer_the_sandbox(sandbox: Any) -> None:
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(request, timeout=10)
     assert caught.value.code == 403
+
+
+def test_a_timer_that_fails_is_a_crash_and_stops_nobody(open_sandbox: Any) -> None:
+    sandbox = open_sandbox(None)
+    ran = []
+    sandbox.world.clock.on("bad", lambda: [].remove(1))
+    sandbox.world.clock.on("good", lambda: ran.append(1))
+    for event in ("bad", "good"):
+        sandbox.world.clock.after(10, event)
+    assert sandbox.admin("warp", seconds=20)["rate"] == 1.0
+    assert ran == [1]
+    assert [c["service"] for c in sandbox.admin("crashes")] == ["clock"]
