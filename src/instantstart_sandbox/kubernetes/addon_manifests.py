@@ -219,5 +219,3 @@ MANIFESTS: dict[str, Callable[[Configuration], list[Object]]] = {
     "amazon-sagemaker-hyperpod-observability": observability,
     "amazon-sagemaker-hyperpod-taskgovernance": task_governance,
 }
-#: What EKS brings itself unless bootstrapSelfManagedAddons is false.
-SELF_MANAGED = ("vpc-cni", "kube-proxy", "coredns")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from .addon_manifests import MANIFESTS, SELF_MANAGED
+from .addon_manifests import MANIFESTS
 from .aws_view import AwsView
 from .loops.engine import Controller, Engine
 from .loops.objects import Object, annotations_of, labels_of, name_of, namespace_of, short_hash
@@ -13,13 +13,16 @@ from .workloads import ADDON_LABEL
 
 #: Written on kube-system: add-on -> digest of what was applied. EKS puts things back only when it is asked to.
 _APPLIED = "sandbox.instantstart.dev/addons"
-_PRESENT = frozenset({"CREATING", "ACTIVE", "UPDATING", "DEGRADED", "UPDATE_FAILED", "CREATE_FAILED"})
-_SELF_MANAGED_DIGEST = "self-managed"
+#: An add-on that could not be created has left nothing behind.
+_PRESENT = frozenset({"CREATING", "ACTIVE", "UPDATING", "DEGRADED", "UPDATE_FAILED", "DELETE_FAILED"})
 _FIRST = {"Namespace": 0, "CustomResourceDefinition": 1, "ServiceAccount": 2}
 
 
 class AddonController(Controller):
-    """Keys are add-on names. The field manager is ``eks``, as on a real cluster."""
+    """Keys are add-on names. The field manager is ``eks``, as on a real cluster.
+
+    AWS lists the self-managed copies of vpc-cni, kube-proxy and coredns too, so that nothing is special about them here.
+    """
 
     name = "eks"
     watched = ("namespaces",)
@@ -30,8 +33,8 @@ class AddonController(Controller):
         view.listeners.append(self.look)
 
     def keys(self, resource: str, obj: Object) -> Iterable[str]:
-        """The system namespace appeared: bring what EKS brings."""
-        return SELF_MANAGED if name_of(obj) == "kube-system" else ()
+        """Nothing: namespaces are only read."""
+        return ()
 
     def look(self) -> None:
         """Look at every add-on that is or was there."""
@@ -44,27 +47,20 @@ class AddonController(Controller):
         return found
 
     async def _note(self, name: str, digest: str | None) -> None:
-        applied = {**self._applied(), name: digest}
-        kept = {k: v for k, v in applied.items() if v is not None}
-        # A removed copy stays noted as an empty digest, or EKS' own copy would come back with the next start.
-        change = {"metadata": {"annotations": {_APPLIED: json.dumps(kept, sort_keys=True)}}}
+        applied = {k: v for k, v in {**self._applied(), name: digest}.items() if v is not None}
+        change = {"metadata": {"annotations": {_APPLIED: json.dumps(applied, sort_keys=True)}}}
         await self.client.patch("namespaces", "kube-system", change)
 
     async def reconcile(self, key: str) -> None:
         """One add-on."""
-        if key not in MANIFESTS or self.cache.get("namespaces", "kube-system") is None:
+        if key not in MANIFESTS or self._view.addons is None:
             return
-        applied, addon = self._applied(), (self._view.addons or {}).get(key)
-        if key in SELF_MANAGED and key not in applied:
-            await self._apply(key, {}, _SELF_MANAGED_DIGEST)
-            return
+        applied, addon = self._applied().get(key), self._view.addons.get(key)
         if addon is not None and addon.status in _PRESENT:
             digest = short_hash([addon.version, addon.configuration])
-            if applied.get(key) != digest:
+            if applied != digest:
                 await self._apply(key, addon.configuration, digest)
-            return
-        left = self._view.addons is not None and applied.get(key) not in (None, "", _SELF_MANAGED_DIGEST)
-        if left and (addon is None or addon.status == "DELETING"):
+        elif applied is not None and (addon is None or addon.status == "DELETING"):
             await self._remove(key)
 
     async def _apply(self, name: str, configuration: Object, digest: str) -> None:
@@ -82,7 +78,7 @@ class AddonController(Controller):
             present = self.cluster.read(resource, name_of(obj), space)
             if present is not None and labels_of(present).get(ADDON_LABEL) == name:
                 await self.client.delete(resource, name_of(obj), space)
-        await self._note(name, "")
+        await self._note(name, None)
 
     def _resource(self, obj: Object) -> str:
         found = self.cluster.catalog.of_kind(obj["apiVersion"], obj["kind"])

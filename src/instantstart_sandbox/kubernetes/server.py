@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 import uvicorn
 
-from instantstart_sandbox.kubernetes import tls
+from instantstart_sandbox.kubernetes import health, tls
 from instantstart_sandbox.kubernetes.api import Api
 from instantstart_sandbox.kubernetes.cluster import About, Cluster
 from instantstart_sandbox.world.clock import Clock
@@ -110,25 +110,12 @@ class KubernetesServer:
     def workload_ready(self, cluster: str, namespace: str, kind: str, name: str) -> bool:
         """Whether a Deployment or DaemonSet has all its wanted replicas ready."""
         served = self._served.get(cluster)
-        obj = (
-            served.cluster.read({"Deployment": "deployments.apps", "DaemonSet": "daemonsets.apps"}[kind], name, namespace)
-            if served
-            else None
-        )
-        if obj is None:
-            return False
-        spec, status = obj.get("spec") or {}, obj.get("status") or {}
-        if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 1):
-            return False
-        if kind == "DaemonSet":
-            return bool(status.get("numberReady", 0) >= status.get("desiredNumberScheduled", 0))
-        return bool(status.get("readyReplicas", 0) >= spec.get("replicas", 1))
+        return served is not None and health.workload_ready(served.cluster, namespace, kind, name)
 
     def schedulable_nodes(self, cluster: str) -> int:
-        """How many nodes are Ready and not cordoned."""
+        """How many nodes are Ready, not cordoned and not tainted against pods."""
         served = self._served.get(cluster)
-        nodes = served.cluster.read_all("nodes") if served else []
-        return sum(_schedulable(n) for n in nodes)
+        return health.schedulable_nodes(served.cluster) if served else 0
 
     def nudge(self, cluster: str) -> None:
         """Tell a cluster's loops that AWS changed."""
@@ -248,8 +235,3 @@ def _listen(folder: Path, about: About) -> socket.socket:
     facts = {"arn": about.arn, "name": about.name, "region": about.region, "version": about.version, "port": listening.getsockname()[1]}
     record.write_bytes(orjson.dumps(facts))
     return listening
-
-
-def _schedulable(node: dict[str, Any]) -> bool:
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ())
-    return ready and not (node.get("spec") or {}).get("unschedulable")

@@ -25,6 +25,8 @@ class FakeAws:
     def __init__(self) -> None:
         self.machines: list[Instance] = []
         self.installed: list[Addon] = []
+        #: the copies that EKS brings with a new cluster
+        self.self_managed = ["vpc-cni", "kube-proxy", "coredns"]
         self.buckets: set[str] = set()
         self.actions: list[tuple[str, str]] = []
         self.balancers: dict[str, str] = {}
@@ -37,10 +39,8 @@ class FakeAws:
         return list(self.machines)
 
     def addons(self, cluster: str) -> list[Addon]:
-        return list(self.installed)
-
-    def self_managed(self, cluster: str) -> list[str]:
-        return ["vpc-cni", "kube-proxy", "coredns"]
+        named = {n: Addon(n, "v1", "ACTIVE") for n in self.self_managed}
+        return list({**named, **{a.name: a for a in self.installed}}.values())
 
     def request_node_action(self, cluster: str, instance_id: str, action: str) -> None:
         self.actions.append((instance_id, action))

@@ -150,6 +150,25 @@ def test_an_addons_objects_come_and_go_with_it_and_are_managed_by_eks(tmp_path: 
     on_bench(tmp_path, test)
 
 
+def test_a_cluster_without_self_managed_copies_has_no_network(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        assert bench.cluster.read_all("daemonsets.apps") == []
+        name = await bench.machine()
+        assert ready(bench, name) == "False"
+        bench.aws.installed = [Addon(n, "v1", "ACTIVE") for n in ("vpc-cni", "kube-proxy")]
+        await bench.hear()
+        await bench.wait(20)
+        assert ready(bench, name) == "True"
+        bench.aws.installed = [Addon("vpc-cni", "v1", "ACTIVE", {"env": {"ENABLE_PREFIX_DELEGATION": "false"}}), bench.aws.installed[1]]
+        await bench.hear()
+        node = bench.get("daemonsets.apps", "aws-node", "kube-system")
+        assert node["spec"]["template"]["spec"]["containers"][0]["env"] == [{"name": "ENABLE_PREFIX_DELEGATION", "value": "false"}]
+
+    aws = FakeAws()
+    aws.self_managed = []
+    on_bench(tmp_path, test, aws)
+
+
 def test_every_addons_manifest_is_accepted_and_becomes_ready_on_big_enough_nodes(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         names = [

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from tests.sandbox.kubernetes.loops_bench import Bench, on_bench, pod_spec, workload
 
-from instantstart_sandbox.kubernetes.loops.disruption import refusal
 from instantstart_sandbox.world.seams import Addon
 
 RUN = "sandbox.instantstart.dev/run"
@@ -462,7 +461,7 @@ def test_a_load_balancer_is_made_by_aws_and_removed_before_its_service(tmp_path:
     on_bench(tmp_path, test)
 
 
-def test_a_budget_counts_and_refuses(tmp_path: Path) -> None:
+def test_a_budget_counts(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         await bench.machine(kind="ml.m5.4xlarge")
         await bench.client.create("deployments.apps", workload("Deployment", "web", replicas=2))
@@ -471,12 +470,10 @@ def test_a_budget_counts_and_refuses(tmp_path: Path) -> None:
         await bench.wait(10)
         budget = bench.get("poddisruptionbudgets.policy", "web", "default")
         assert (budget["status"]["currentHealthy"], budget["status"]["disruptionsAllowed"]) == (2, 0)
-        assert refusal([budget], bench.pods()[0]) == "The disruption budget web needs 2 healthy pods and has 2 currently"
         await bench.client.scale("deployments.apps", "web", 3, "default")
         await bench.wait(10)
         budget = bench.get("poddisruptionbudgets.policy", "web", "default")
         assert budget["status"]["disruptionsAllowed"] == 1
-        assert refusal([budget], bench.pods()[0]) is None
 
     on_bench(tmp_path, test)
 

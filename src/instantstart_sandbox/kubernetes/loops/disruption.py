@@ -1,4 +1,4 @@
-"""Disruption: PodDisruptionBudget status, whether an eviction is allowed, and eviction by NoExecute taints."""
+"""Disruption: the counts of PodDisruptionBudgets, and eviction by NoExecute taints."""
 
 from __future__ import annotations
 
@@ -49,21 +49,6 @@ def budget_status(budget: Object, pods: list[Object], expected: int) -> Object:
         "disruptionsAllowed": max(healthy - wanted, 0) if expected else 0,
         "observedGeneration": meta(budget).get("generation"),
     }
-
-
-def refusal(budgets: list[Object], pod: Object) -> str | None:
-    """Why the eviction API must answer 429 for the pod, or None. Finished and unready pods may always go."""
-    if pod_finished(pod) or deleting(pod) or not pod_ready(pod):
-        return None
-    mine = [b for b in budgets if namespace_of(b) == namespace_of(pod) and selects(spec_of(b).get("selector"), labels_of(pod))]
-    if len(mine) > 1:
-        return "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-    for budget in mine:
-        status = status_of(budget)
-        if int(status.get("disruptionsAllowed") or 0) <= 0:
-            need, have = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-            return f"The disruption budget {name_of(budget)} needs {need} healthy pods and has {have} currently"
-    return None
 
 
 class BudgetController(Controller):
