@@ -337,3 +337,75 @@ def test_events_come_newest_first_in_pages(bench: Bench) -> None:
     assert times == sorted(times, reverse=True)
     assert every[0]["ResourceStatus"] == "CREATE_COMPLETE"
     assert len(bench.cfn.list_stack_resources(StackName="many")["StackResourceSummaries"]) == 40
+
+
+def test_dynamic_references_are_looked_up(bench: Bench) -> None:
+    bench.client("ssm").put_parameter(Name="/days", Value="30", Type="String")
+    bench.client("secretsmanager").create_secret(Name="who", SecretString='{"name": "ada"}')
+    template = """
+    Resources:
+      Logs: {Type: AWS::Logs::LogGroup, Properties: {RetentionInDays: "{{resolve:ssm:/days}}"}}
+      P: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: "hello {{resolve:secretsmanager:who:SecretString:name}}"}}
+    """
+    create(bench, "d", template)
+    assert bench.status("d") == "CREATE_COMPLETE", bench.first_failure("d")
+    ids = made(bench, "d")
+    assert bench.client("logs").describe_log_groups()["logGroups"][0]["retentionInDays"] == 30
+    assert bench.client("ssm").get_parameter(Name=ids["P"])["Parameter"]["Value"] == "hello ada"
+    with pytest.raises(ClientError, match="No updates are to be performed"):
+        bench.cfn.update_stack(StackName="d", UsePreviousTemplate=True)
+    create(bench, "e", template.replace("/days", "/none"))
+    assert "Could not resolve the dynamic reference ssm:/none" in bench.first_failure("e")["ResourceStatusReason"]
+
+
+def test_a_named_resource_cannot_be_replaced_under_its_name(bench: Bench) -> None:
+    template = "Resources: {Logs: {Type: AWS::Logs::LogGroup, Properties: {LogGroupName: /mine}}}"
+    create(bench, template=NETWORK.replace("GroupDescription: nodes", "GroupDescription: nodes\n      GroupName: mine"))
+    bench.cfn.update_stack(StackName="net", UsePreviousTemplate=True, Parameters=parameters(Cidr="10.9.0.0/16"))
+    assert bench.run("net") == "UPDATE_ROLLBACK_COMPLETE"
+    assert "Rename mine and update the stack again." in bench.first_failure("net")["ResourceStatusReason"]
+    create(bench, "logs", template)
+    bench.cfn.update_stack(StackName="logs", TemplateBody=template.replace("/mine", "/yours"))
+    assert bench.run("logs") == "UPDATE_COMPLETE"
+    assert bench.leftovers()["log group"] == ["/yours"]
+
+
+def test_an_update_can_be_cancelled(bench: Bench) -> None:
+    create(bench)
+    before, left = made(bench, "net"), bench.leftovers()
+    bench.cfn.update_stack(StackName="net", UsePreviousTemplate=True, Parameters=parameters(Cidr="10.9.0.0/16", Label="two"))
+    bench.world.clock.warp(5)
+    bench.cfn.cancel_update_stack(StackName="net")
+    assert bench.run("net") == "UPDATE_ROLLBACK_COMPLETE"
+    assert made(bench, "net") == before
+    assert bench.leftovers() == left
+
+
+def test_a_rollback_that_failed_goes_on_when_it_is_told_to(bench: Bench) -> None:
+    create(bench)
+    add = bench.world.faults.add
+    add(match="cloudformation:.*/Second/Create", code="Boom", message="asked for")
+    add(match="cloudformation:.*/Vpc/Update", code="Boom", message="first", when="after", count=None)
+    bench.cfn.update_stack(StackName="net", UsePreviousTemplate=True, Parameters=parameters(Label="two"))
+    assert bench.run("net") == "UPDATE_ROLLBACK_FAILED"
+    with pytest.raises(ClientError, match="are not in UPDATE_FAILED state"):
+        bench.cfn.continue_update_rollback(StackName="net", ResourcesToSkip=["Subnet"])
+    bench.cfn.continue_update_rollback(StackName="net")
+    assert bench.run("net") == "UPDATE_ROLLBACK_FAILED"
+    bench.world.faults.clear()
+    bench.cfn.continue_update_rollback(StackName="net")
+    assert bench.run("net") == "UPDATE_ROLLBACK_COMPLETE"
+    vpc = bench.client("ec2").describe_vpcs(VpcIds=[made(bench, "net")["Vpc"]])["Vpcs"][0]
+    assert {"Key": "Name", "Value": "one"} in vpc["Tags"]
+
+
+def test_a_role_that_becomes_visible_late_is_waited_for(bench: Bench) -> None:
+    bench.world.settings.iam_delay = 120.0
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+    }
+    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}}
+    create(bench, "r", json.dumps({"Resources": {"R": role}}), Capabilities=["CAPABILITY_IAM"])
+    times = {e["ResourceStatus"]: e["Timestamp"] for e in bench.events("r") if e["LogicalResourceId"] == "R"}
+    assert (times["CREATE_COMPLETE"] - times["CREATE_IN_PROGRESS"]).total_seconds() >= 120

@@ -38,6 +38,8 @@ def install(world: World) -> None:
         "UpdateStack": stacks.update,
         "DeleteStack": stacks.delete,
         "RollbackStack": stacks.rollback,
+        "CancelUpdateStack": stacks.cancel_update,
+        "ContinueUpdateRollback": stacks.continue_rollback,
         "UpdateTerminationProtection": stacks.protect,
         "DescribeStacks": stacks.describe,
         "ListStacks": stacks.list,

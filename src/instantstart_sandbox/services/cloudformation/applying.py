@@ -7,6 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.gateway.errors import AwsError
+from instantstart_sandbox.services.cloudformation import dynamic
 from instantstart_sandbox.services.cloudformation.events import resource_status
 from instantstart_sandbox.services.cloudformation.plan import Plan
 from instantstart_sandbox.services.cloudformation.records import Resource, Stack, blank_resource
@@ -53,8 +54,8 @@ def _start(engine: Engine, stack: Stack, plan: Plan, name: str) -> None:
     current = stack["resources"].get(name)
     try:
         plan.scope.made = engine.made(stack)
-        properties = plan.properties(name)
-        problem = _violations(engine, declared["Type"], name, properties)
+        properties = dynamic.replace(plan.properties(name), engine.clients(stack))
+        problem = _violations(engine, declared["Type"], name, properties) or _same_name(engine, name, current, properties)
     except AwsError as error:
         properties, problem = {}, error.message
     if current is None or current["status"] in ("DELETE_COMPLETE", "DELETE_SKIPPED") or not current["physical"]:
@@ -101,6 +102,20 @@ def _violations(engine: Engine, kind: str, name: str, properties: dict[str, Any]
     if not found:
         return ""
     return f"Properties validation failed for resource {name} with message:\n" + "\n".join(found)
+
+
+def _same_name(engine: Engine, name: str, current: Resource | None, properties: dict[str, Any]) -> str:
+    """Why a resource cannot be replaced: its new self would need the name that the old one still has."""
+    if current is None or not current["physical"] or current["status"] in ("DELETE_COMPLETE", "DELETE_SKIPPED"):
+        return ""
+    handler, old = engine.handler(current), current["properties"]
+    key = handler.name_property
+    if not key or key not in old or old[key] != properties.get(key) or not handler.shape.replaced_by(old, properties):
+        return ""
+    return (
+        "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
+        f"Rename {old[key]} and update the stack again."
+    )
 
 
 def _act(engine: Engine, stack: Stack, name: str, record: Resource) -> None:

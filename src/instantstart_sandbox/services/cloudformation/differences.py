@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.gateway.errors import AwsError
+from instantstart_sandbox.services.cloudformation import dynamic
 from instantstart_sandbox.services.cloudformation.intrinsics import Made
 from instantstart_sandbox.services.cloudformation.plan import Plan
 from instantstart_sandbox.services.cloudformation.records import Stack
@@ -57,7 +58,7 @@ def changes(engine: Engine, stack: Stack, wanted: Stack, plan: Plan) -> list[Cha
         if record["type"] != declared["Type"]:
             listed = f"The new template modifies resource type of the following resources: [{name}]"
             raise invalid(f"Update of resource type is not permitted. {listed}")
-        old, new = record["properties"], _resolved(plan, name)
+        old, new = record["properties"], _resolved(engine, wanted, plan, name)
         touched = sorted(key for key in set(old) | set(new) if old.get(key) != new.get(key))
         retagged = stack["tags"] != wanted["tags"] or not _settled(record["status"]) or _metadata_differs(stack, name, declared)
         if not touched and not retagged:
@@ -90,9 +91,9 @@ def _in_order(plan: Plan) -> list[str]:
     return done
 
 
-def _resolved(plan: Plan, name: str) -> dict[str, Any]:
+def _resolved(engine: Engine, wanted: Stack, plan: Plan, name: str) -> dict[str, Any]:
     try:
-        return dict(plan.properties(name))
+        return dict(dynamic.replace(plan.properties(name), engine.clients(wanted)))
     except AwsError:
         # A function over a value that is not known yet, such as Fn::Select of an attribute.
         return dict.fromkeys(plan.resources[name].get("Properties") or {}, UNKNOWN)

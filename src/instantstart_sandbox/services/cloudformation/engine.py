@@ -63,7 +63,7 @@ class Engine:
 
     def request(self, stack: Stack, logical_id: str, record: Resource) -> Request:
         """A handler's view of one resource."""
-        return Request(stack, logical_id, record, self.clients(stack), self.world.partition(stack["region"]))
+        return Request(stack, logical_id, record, self.clients(stack), self.world.partition(stack["region"]), self.world.iam_visible)
 
     def made(self, stack: Stack) -> dict[str, Made]:
         """What the stack's resources have become so far."""
@@ -123,6 +123,23 @@ class Engine:
             applying.open_restore(stack)
             stack["phase"] = "restore"
         stack_status(stack, self.now(), "ROLLBACK_IN_PROGRESS" if created else "UPDATE_ROLLBACK_IN_PROGRESS", USER_INITIATED)
+        self._schedule(stack, START_SECONDS)
+
+    def cancel_update(self, stack: Stack) -> None:
+        """End a running update and go back to what was."""
+        applying.cancel(self, stack)
+        applying.open_restore(stack)
+        stack["phase"], stack["failed"] = "restore", []
+        stack_status(stack, self.now(), "UPDATE_ROLLBACK_IN_PROGRESS", USER_INITIATED)
+        self._schedule(stack, START_SECONDS)
+
+    def continue_rollback(self, stack: Stack, skip: list[str]) -> None:
+        """Try once more to change back what could not be changed back; the resources to skip are taken as they are."""
+        for name, record in stack["resources"].items():
+            if "touched" in record and record["status"] == "UPDATE_FAILED":
+                record["status"] = "UPDATE_COMPLETE" if name in skip else ""
+        stack["phase"], stack["failed"] = "restore", []
+        stack_status(stack, self.now(), "UPDATE_ROLLBACK_IN_PROGRESS", USER_INITIATED)
         self._schedule(stack, START_SECONDS)
 
     def _reopen_deletes(self, stack: Stack) -> None:

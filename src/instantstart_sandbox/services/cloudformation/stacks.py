@@ -140,6 +140,27 @@ class Stacks:
         self.engine.roll_back(stack)
         return {"StackId": stack["id"]}
 
+    def cancel_update(self, ctx: Context, StackName: str, ClientRequestToken: str = "") -> None:
+        """CancelUpdateStack."""
+        stack = self._existing(ctx, StackName)
+        if stack["status"] != "UPDATE_IN_PROGRESS":
+            raise invalid(f"CancelUpdateStack cannot be called from current stack status {stack['status']}")
+        stack["token"] = ClientRequestToken
+        self.engine.cancel_update(stack)
+
+    def continue_rollback(self, ctx: Context, StackName: str, **asked: Any) -> dict[str, Any]:
+        """ContinueUpdateRollback; ResourcesToSkip must have failed to be changed back."""
+        stack = self._existing(ctx, StackName)
+        if stack["status"] != "UPDATE_ROLLBACK_FAILED":
+            raise invalid(f"Stack:{stack['id']} is in {stack['status']} state and can not continue rollback.")
+        skip = list(asked.get("ResourcesToSkip") or [])
+        wrong = [name for name in skip if name not in stack["resources"] or stack["resources"][name]["status"] != "UPDATE_FAILED"]
+        if wrong:
+            raise invalid(f"The following resource(s) to skip are not in UPDATE_FAILED state: [{', '.join(wrong)}]")
+        stack["token"] = asked.get("ClientRequestToken") or ""
+        self.engine.continue_rollback(stack, skip)
+        return {}
+
     def protect(self, ctx: Context, StackName: str, EnableTerminationProtection: bool) -> dict[str, Any]:
         """UpdateTerminationProtection."""
         stack = self._existing(ctx, StackName)

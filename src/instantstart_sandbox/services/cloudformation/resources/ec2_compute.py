@@ -95,6 +95,7 @@ class LaunchTemplate(Handler):
     """AWS::EC2::LaunchTemplate; an update makes a new version, the default version stays."""
 
     type = "AWS::EC2::LaunchTemplate"
+    name_property = "LaunchTemplateName"
     shape = shape("LaunchTemplateData* LaunchTemplateName! TagSpecifications[] VersionDescription")
 
     def create(self, request: Request) -> None:

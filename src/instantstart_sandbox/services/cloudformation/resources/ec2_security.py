@@ -37,6 +37,7 @@ class SecurityGroup(TaggedEc2):
     """AWS::EC2::SecurityGroup. Ref and GroupId are both the group's id in a VPC."""
 
     type = "AWS::EC2::SecurityGroup"
+    name_property = "GroupName"
     shape = shape(
         "GroupDescription*! GroupName! SecurityGroupEgress[] SecurityGroupIngress[] Tags[] VpcId!",
         SecurityGroupEgress=shape(_EGRESS),

@@ -32,6 +32,7 @@ class Cluster(Handler):
     """AWS::EKS::Cluster."""
 
     type = "AWS::EKS::Cluster"
+    name_property = "Name"
     shape = shape(
         "AccessConfig BootstrapSelfManagedAddons! DeletionProtection EncryptionConfig![] KubernetesNetworkConfig Logging Name! "
         "ResourcesVpcConfig* RoleArn*! Tags[] UpgradePolicy Version ZonalShiftConfig",

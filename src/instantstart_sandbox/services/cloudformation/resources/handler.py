@@ -50,6 +50,8 @@ class Request:
     record: Resource
     clients: Clients
     partition: str
+    #: whether other services can see a role by now
+    iam_visible: Callable[[str], bool]
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -134,6 +136,8 @@ class Handler:
 
     type: ClassVar[str]
     shape: ClassVar[Shape]
+    #: the property that gives the resource a name of the user's choice; such a resource cannot be replaced under the same name
+    name_property: ClassVar[str] = ""
     #: the least virtual seconds a creation, and a deletion, takes (typical figures, not measured)
     seconds: ClassVar[float] = 3.0
     delete_seconds: ClassVar[float] = 2.0

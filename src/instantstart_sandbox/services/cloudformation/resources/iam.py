@@ -24,6 +24,8 @@ class Role(Handler):
     """AWS::IAM::Role, with its inline and attached policies."""
 
     type = "AWS::IAM::Role"
+    name_property = "RoleName"
+    poll_seconds = 3.0
     shape = shape(
         "AssumeRolePolicyDocument* Description ManagedPolicyArns[] MaxSessionDuration Path! PermissionsBoundary Policies[] "
         "RoleName! Tags[]",
@@ -40,6 +42,10 @@ class Role(Handler):
         request.call("iam", "CreateRole", RoleName=name, AssumeRolePolicyDocument=trust, Tags=request.tag_list(), **asked)
         request.physical = name
         self._policies(request, {})
+
+    def ready(self, request: Request) -> bool:
+        """Whether other services can see the role."""
+        return request.iam_visible(request.call("iam", "GetRole", RoleName=request.physical)["Role"]["Arn"])
 
     def _policies(self, request: Request, old: dict[str, Any]) -> None:
         role = {"RoleName": request.physical}
@@ -122,7 +128,7 @@ class Policy(Handler):
         """Put the policy on each principal."""
         if not _principals(request.properties):
             raise Failure("At least one of [Groups,Roles,Users] must be non-empty.", "InvalidRequest")
-        request.physical = request.name()[:16]
+        request.physical = request.name(24)
         self._put(request)
 
     def _put(self, request: Request) -> None:
@@ -155,6 +161,7 @@ class ManagedPolicy(Handler):
     """AWS::IAM::ManagedPolicy. Ref is the ARN."""
 
     type = "AWS::IAM::ManagedPolicy"
+    name_property = "ManagedPolicyName"
     shape = shape("Description! Groups[] ManagedPolicyName! Path! PolicyDocument* Roles[] Users[]")
     seconds = 15.0
 
@@ -214,6 +221,7 @@ class InstanceProfile(Handler):
     """AWS::IAM::InstanceProfile."""
 
     type = "AWS::IAM::InstanceProfile"
+    name_property = "InstanceProfileName"
     shape = shape("InstanceProfileName! Path! Roles*[]")
     #: two minutes: CloudFormation waits until EC2 can see the profile
     seconds = 120.0

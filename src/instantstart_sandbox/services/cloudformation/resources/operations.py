@@ -12,6 +12,7 @@ class LogGroup(Handler):
     """AWS::Logs::LogGroup."""
 
     type = "AWS::Logs::LogGroup"
+    name_property = "LogGroupName"
     shape = shape(
         "KmsKeyId LogGroupName! RetentionInDays Tags[]",
         unsupported="BearerTokenAuthenticationEnabled DataProtectionPolicy DeletionProtectionEnabled FieldIndexPolicies LogGroupClass "
@@ -59,6 +60,7 @@ class SsmParameter(Handler):
     """AWS::SSM::Parameter, String and StringList. Its tags are a map, not a list."""
 
     type = "AWS::SSM::Parameter"
+    name_property = "Name"
     shape = shape("AllowedPattern DataType Description Name! Tags Tier Type* Value*", unsupported="Policies")
 
     def create(self, request: Request) -> None:

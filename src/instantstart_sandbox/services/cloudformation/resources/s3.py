@@ -18,6 +18,7 @@ class Bucket(Handler):
     """AWS::S3::Bucket. A bucket that exists already, even the account's own, is not adopted."""
 
     type = "AWS::S3::Bucket"
+    name_property = "BucketName"
     shape = shape(
         "BucketEncryption BucketName! OwnershipControls PublicAccessBlockConfiguration Tags[] VersioningConfiguration",
         unsupported="AbacStatus AccelerateConfiguration AccessControl AnalyticsConfigurations BucketNamePrefix BucketNamespace "

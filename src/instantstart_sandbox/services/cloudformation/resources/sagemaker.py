@@ -37,6 +37,7 @@ class Cluster(Handler):
     """AWS::SageMaker::Cluster. Ref is the ARN."""
 
     type = "AWS::SageMaker::Cluster"
+    name_property = "ClusterName"
     shape = shape(
         "AutoScaling ClusterName! ClusterRole InstanceGroups[] NodeProvisioningMode NodeRecovery Orchestrator RestrictedInstanceGroups[] "
         "Tags[] TieredStorageConfig VpcConfig!",
