@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from tests import postgres
 
 KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.skipif(not postgres.available(), reason="no PostgreSQL binaries here"))]

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.databases import data_dir, database_url, postgres_server  # noqa: F401 - fixtures
+from tests.operations import toys
+from tests.operations.world import World
 
 from instantstart import store
 from instantstart.base.clock import Clock
@@ -17,9 +20,6 @@ from instantstart.base.settings import Settings
 from instantstart.operations.declare import Workflow
 from instantstart.operations.engine import Engine
 from instantstart.operations.record import Operation
-from tests.databases import data_dir, database_url, postgres_server  # noqa: F401 - fixtures
-from tests.operations import toys
-from tests.operations.world import World
 
 ROOT = Path(__file__).parents[2]
 LONG = 60.0

@@ -53,6 +53,8 @@ def write(workflow: str, database: str, outcomes: Sequence[Outcome]) -> Path:
         "|---|---|---|---|---|",
     ]
     for each in outcomes:
-        lines.append(f"| {each.point} | {each.kills} | {each.status} | {', '.join(each.repeated) or '-'} | {', '.join(each.missing) or '-'} |")
+        lines.append(
+            f"| {each.point} | {each.kills} | {each.status} | {', '.join(each.repeated) or '-'} | {', '.join(each.missing) or '-'} |"
+        )
     stem.with_suffix(f".{database}.md").write_text("\n".join(lines) + "\n")
     return folder

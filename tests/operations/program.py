@@ -12,13 +12,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.operations import toys
+from tests.operations.world import World
+
 from instantstart import store
 from instantstart.base import log, problems
 from instantstart.base.clock import Clock
 from instantstart.base.settings import Settings
 from instantstart.operations.engine import Engine
-from tests.operations import toys
-from tests.operations.world import World
 
 
 def _say(**line: Any) -> None:
@@ -29,7 +30,10 @@ def _say(**line: Any) -> None:
 def main(asked: dict[str, Any]) -> int:
     log.configure("WARNING")
     settings = Settings(
-        data_dir=Path(asked["data"]), database_url=asked.get("url"), replica_id=asked.get("replica", "one"), workers=asked.get("workers", 16)
+        data_dir=Path(asked["data"]),
+        database_url=asked.get("url"),
+        replica_id=asked.get("replica", "one"),
+        workers=asked.get("workers", 16),
     )
     opened = store.open(settings.database_url, settings.data_dir)
     engine = Engine(opened, Clock(asked.get("rate", 1.0)), settings, toys.ALL)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from instantstart import store
 from tests.operations import crash_report, toys
 from tests.operations.conftest import LONG, House, Program
 from tests.operations.world import World
+
+from instantstart import store
 
 POINTS = [(stage, where) for stage in toys.BUILD_STAGES for where in toys.DEATHS]
 KILLED = -9
@@ -34,8 +34,7 @@ def outcomes() -> Iterator[dict[str, list[crash_report.Outcome]]]:
 
 def run_to_the_end(program: Callable[..., Program], start: list[object], wait: Callable[[Program], None] | None = None) -> int:
     """Start, and start again for as long as it is killed; the answer counts the kills."""
-    kills = 0
-    for _ in range(40):
+    for kills in range(40):
         running = program(start=start)
         if wait is not None:
             wait(running)
@@ -43,7 +42,6 @@ def run_to_the_end(program: Callable[..., Program], start: list[object], wait: C
         if status == 0:
             return kills
         assert status == KILLED, f"{status}: {lines} {errors}"
-        kills += 1
         accepted = sum("id" in line for line in lines)
         start = start[accepted:]  # after a crash the caller asks again only for what was not accepted
     raise AssertionError("it never came to an end")
@@ -53,7 +51,9 @@ def acts_of(name: str) -> list[str]:
     return [f"{name}/{stage}" for stage in toys.BUILD_STAGES]
 
 
-@pytest.mark.parametrize(("stage", "where"), [pytest.param(*point, marks=[] if point[0] == "left" else pytest.mark.slow) for point in POINTS])
+@pytest.mark.parametrize(
+    ("stage", "where"), [pytest.param(*point, marks=[] if point[0] == "left" else pytest.mark.slow) for point in POINTS]
+)
 def test_killed_before_between_and_after(
     stage: str,
     where: str,
@@ -127,7 +127,9 @@ def test_a_storm_of_kills_upon_a_queue_keeps_its_order(program: Callable[..., Pr
     assert {each.status for each in idle_house.engine.list().items} == {"succeeded"}
 
 
-def test_a_token_is_the_same_after_a_crash_and_another_after_a_retry(program: Callable[..., Program], world: World, idle_house: House) -> None:
+def test_a_token_is_the_same_after_a_crash_and_another_after_a_retry(
+    program: Callable[..., Program], world: World, idle_house: House
+) -> None:
     spec = {"name": "a", "die_stage": "act", "die_where": "between"}
     assert run_to_the_end(program, [["toy.blind", spec]]) == 1
     first, second = world.tokens()

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from tests.operations.conftest import LONG, House, Program
+from tests.operations.world import World
 
 from instantstart.base import problems
 from instantstart.operations.record import HOLDING, Operation, StageStatus
 from instantstart.store.records import OperationFilter
-from tests.operations.conftest import LONG, House, Program
-from tests.operations.world import World
 
 
 def at_once(count: int, call: Callable[[int], object]) -> list[object]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from tests.operations import toys
+from tests.operations.conftest import LONG, House, Program
+from tests.operations.world import World
 
 from instantstart.base import problems
 from instantstart.operations.declare import Stage, Together, Workflow
 from instantstart.operations.durable import Standing
 from instantstart.store.lease import ReplicaLease
 from instantstart.store.records import OperationFilter
-from tests.operations import toys
-from tests.operations.conftest import LONG, House, Program
-from tests.operations.world import World
+
+LOST = "The engine lost this operation and goes on where it stood"
 
 
 def test_a_clean_restart_goes_on_where_it_was(house: House) -> None:
@@ -167,31 +169,84 @@ def test_a_spec_that_is_no_longer_understood_fails_and_says_so(house: House) -> 
     assert failed.problem["code"] == "operation.spec_outdated"
 
 
-def test_a_lost_execution_is_begun_anew_by_name(house: House, caplog: pytest.LogCaptureFixture) -> None:
-    """DBOS forgot it, or holds it for ended: our tables say that it goes on, so it does."""
+def test_an_execution_that_broke_is_begun_anew(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record could not be written, so DBOS holds the execution for failed. Our tables say that the operation goes on: it does."""
+    write = house.engine._journal.stage_waits
+    broken: list[object] = []
+
+    def fail_once(*given: Any) -> None:
+        if not broken:
+            broken.append(given)
+            raise OSError("the disk is full")
+        write(*given)
+
+    monkeypatch.setattr(house.engine._journal, "stage_waits", fail_once)
+    operation = house.start("toy.build", "a")
+    house.until(operation, "succeeded")
+    assert broken
+    assert LOST in house.messages(operation)
+    assert len(house.world.acts()) == 5
+    assert house.store.operations.get(operation.id).execution == 2
+
+
+def test_an_execution_that_is_nowhere_is_begun_anew(house: House) -> None:
+    """DBOS believes that this process executes it; its coroutine is gone."""
+    house.engine._keeper.orphan_seconds = 0.5
     operation = house.start("toy.gate", "a", seconds=600)
     house.until(operation, "waiting")
-    house.engine.shutdown()
+    durable = house.engine._durable
+    durable._on_loop(durable._drop_tasks)
     house.world.mark("open/a")
-    engine = house.engine = house._engine()
-    engine._durable.is_live = lambda *_: False  # type: ignore[method-assign]
-    ended = iter([Standing("ERROR", "one")])
-    engine._durable.standings = lambda asked: {asked[0]: next(ended)} if asked else {}  # type: ignore[method-assign]
-    engine._durable.start = (lambda start: lambda *given: start(*given))(engine._durable.start)  # type: ignore[method-assign]
-    with caplog.at_level(logging.ERROR):
-        engine.launch()
-        house.until(operation, "succeeded")
-    assert "The engine lost this operation and goes on where it stood" in house.messages(operation)
-    assert house.world.acts() == ["a/behind"]
+    house.until(operation, "succeeded")
+    assert LOST in house.messages(operation)
+    assert durable.standings([(operation.id, 1)])[(operation.id, 1)].status == "CANCELLED"
 
 
-def test_what_was_restarted_too_often_is_blocked(house: House) -> None:
+def test_a_fault_that_stays_does_not_spin(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(house.engine._journal, "stage_waits", fail)
+    operation = house.start("toy.gate", "a")
+    house.engine.wait_until(operation.id, lambda _: house.store.operations.get(operation.id).execution > 2, LONG)
+    looked = house.world.marked("looked/a")
+    assert looked <= 4, "pauses of 1, 2, 4 seconds lie between"
+
+
+def test_an_execution_that_was_never_begun_is_begun(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed after the turn was taken and before DBOS knew."""
+    with monkeypatch.context() as patched:
+        patched.setattr(house.engine._durable, "start", lambda *_: None)
+        operation = house.start("toy.build", "a")
+    assert operation.status == "running"
+    house.until(operation, "succeeded")
+    assert house.store.operations.get(operation.id).execution == 1
+
+
+def test_a_bad_round_does_not_end_the_others(house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    subjects = house.engine._desk.queued_subjects
+    failed: list[bool] = []
+
+    def fail_once() -> list[str]:
+        if not failed:
+            failed.append(True)
+            raise OSError("the network is away")
+        return subjects()
+
+    monkeypatch.setattr(house.engine._desk, "queued_subjects", fail_once)
+    house.engine._launched = False  # so that only the keeper takes turns
+    operation = house.start("toy.already", "a")
+    house.until(operation, "succeeded")
+    house.engine._launched = True
+    assert "keeper's round failed" in caplog.text
+
+
+def test_what_was_restarted_too_often_is_blocked(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     operation = house.start("toy.gate", "a", seconds=600)
     house.until(operation, "waiting")
-    engine = house.engine
-    engine._durable.is_live = lambda *_: False  # type: ignore[method-assign]
-    standing = Standing("MAX_RECOVERY_ATTEMPTS_EXCEEDED", "one")
-    engine._durable.standings = lambda asked: dict.fromkeys(asked, standing)  # type: ignore[method-assign]
+    exceeded = Standing("MAX_RECOVERY_ATTEMPTS_EXCEEDED", "one")
+    monkeypatch.setattr(house.engine._durable, "is_live", lambda *_: False)
+    monkeypatch.setattr(house.engine._durable, "standings", lambda asked: dict.fromkeys(asked, exceeded))
     blocked = house.until(operation, "blocked")
     assert blocked.problem is not None
     assert blocked.problem["code"] == "operation.restarted_too_often"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.operations.conftest import LONG, House
 
 from instantstart.base import problems
 from instantstart.operations.record import OperationStatus, StageStatus
-from tests.operations.conftest import LONG, House
 
 
 def test_an_operation_runs_its_stages_and_keeps_what_they_learned(house: House) -> None:

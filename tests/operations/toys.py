@@ -7,14 +7,14 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+from tests.operations.world import World
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait
 from instantstart.operations.declare import Run, Stage, StageFunction, Together, Workflow
-from tests.operations.world import World
 
 DEATHS = ("before", "between", "after")
 LOOK_SECONDS = 0.05
@@ -126,8 +126,8 @@ def unfit(kind: str) -> StageFunction:
     """A stage that learns what cannot be kept."""
 
     def stage(room: Room, run: Run) -> Outcome:
-        learned = {"object": {"x": object()}, "secret": {"password": "p" * 12}}[kind]
-        return Done(learned)
+        kinds: dict[str, dict[str, Any]] = {"object": {"x": object()}, "secret": {"password": "p" * 12}}
+        return Done(kinds[kind])
 
     return stage
 
@@ -139,7 +139,12 @@ def _workflow(name: str, *steps: Stage | Together, queueable: bool = False) -> W
 BUILD = _workflow(
     "toy.build",
     Stage("ground", build, "Lay the ground", within=60, typical=1),
-    Together((Stage("left", build, "Build the left wall", within=60, typical=2), Stage("right", build, "Build the right wall", within=60, typical=3))),
+    Together(
+        (
+            Stage("left", build, "Build the left wall", within=60, typical=2),
+            Stage("right", build, "Build the right wall", within=60, typical=3),
+        )
+    ),
     Stage("door", build, "Hang the door", within=60, typical=1, when=lambda spec: spec.without != "door"),
     Stage("roof", build, "Put the roof on", within=60, typical=1),
 )
@@ -152,6 +157,8 @@ SLOW_ACT = _workflow("toy.slow_act", Stage("act", slow_act, "Act for a while"), 
 ALREADY = _workflow("toy.already", Stage("was", already, "Look whether it is there"))
 OBJECT = _workflow("toy.object", Stage("learn", unfit("object"), "Learn an object"))
 SECRET = _workflow("toy.secret", Stage("learn", unfit("secret"), "Learn a secret"))
-WALLS = _workflow("toy.walls", Together((Stage("gate", gate, "Wait for the gate", within=600), Stage("wall", build, "Build a wall", within=0.5))))
+WALLS = _workflow(
+    "toy.walls", Together((Stage("gate", gate, "Wait for the gate", within=600), Stage("wall", build, "Build a wall", within=0.5)))
+)
 BLIND = _workflow("toy.blind", Stage("act", blind, "Act without looking"))
 ALL = (BLIND, BUILD, CROWD, GATE, IMPATIENT, SLUGGISH, SLOW_ACT, ALREADY, OBJECT, SECRET, WALLS)

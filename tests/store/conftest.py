@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.databases import data_dir, database_url, postgres_server  # noqa: F401 - fixtures
 
 from instantstart import store
-from tests.databases import data_dir, database_url, postgres_server  # noqa: F401 - fixtures
 
 
 class Hands:

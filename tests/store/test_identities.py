@@ -8,10 +8,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.store.conftest import Hands
 
 from instantstart import store
 from instantstart.base import problems
-from tests.store.conftest import Hands
 
 
 def test_a_token_finds_its_identity_and_is_not_stored(data_dir: Path) -> None:

@@ -8,11 +8,11 @@ import threading
 
 import pytest
 import sqlalchemy as sa
+from tests.store.conftest import Hands
 
 from instantstart import store
 from instantstart.base import problems
 from instantstart.store.records import AuditFilter, AuditRow, ClusterRow, EventRow, OperationFilter, OperationRow, Repeat, StageRow
-from tests.store.conftest import Hands
 
 NOON = dt.datetime(2026, 11, 30, 12, 0, tzinfo=dt.UTC)
 
@@ -131,7 +131,9 @@ def test_a_repeat_belongs_to_its_caller(opened: store.Store) -> None:
 
 def test_the_audit_log_pages_and_filters(opened: store.Store, hands: Hands) -> None:
     for index in range(5):
-        line = AuditRow(0, hands.now, f"id-{index % 2}", "person", "admin", "cli", "POST", f"/api/v1/clusters/c{index}", "x", 202, f"op-{index}")
+        line = AuditRow(
+            0, hands.now, f"id-{index % 2}", "person", "admin", "cli", "POST", f"/api/v1/clusters/c{index}", "x", 202, f"op-{index}"
+        )
         assert opened.audit.append(line).number > 0
         hands.pass_seconds(60)
     page = opened.audit.list(AuditFilter(), limit=2)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from instantstart import store
 from instantstart.base import problems
@@ -28,6 +30,25 @@ def test_the_migrations_make_exactly_the_tables_of_the_models(database_url: str 
     assert differences == []
     wish = next(index for index in indexes if index["name"] == "uq_operations_active_wish")
     assert wish["unique"]
+
+
+def test_the_schema_version_is_the_newest_migration() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(tables.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_heads() == [tables.SCHEMA_VERSION]
+
+
+def test_a_database_of_an_older_version_is_brought_up_to_date(data_dir: Path) -> None:
+    store.open(None, data_dir).close()
+    connector = Connector(address(None, data_dir))
+    with connector.transaction() as connection:
+        connection.execute(sa.text("DELETE FROM alembic_version"))
+        for table in reversed(tables.metadata.sorted_tables):
+            connection.execute(sa.text(f"DROP TABLE {table.name}"))
+    connector.close()
+    opened = store.open(None, data_dir)
+    assert opened.clusters.list() == []
+    opened.close()
 
 
 def test_opening_again_keeps_what_was_written(database_url: str | None, data_dir: Path) -> None:
@@ -73,13 +94,17 @@ def test_a_server_that_does_not_answer_is_unreachable_and_the_password_is_not_sh
 
 def test_a_moment_without_a_zone_is_refused(opened: store.Store) -> None:
     with pytest.raises(sa.exc.StatementError, match="without a zone"):
-        opened.identities.create_token("x", "viewer", "person", dt.datetime(2030, 1, 1))  # noqa: DTZ001
+        opened.identities.create_token("x", "viewer", "person", dt.datetime(2030, 1, 1))
 
 
 def test_a_transaction_is_all_or_nothing(opened: store.Store) -> None:
-    with pytest.raises(RuntimeError, match="midway"), opened.transaction(lock="a"):
-        opened.clusters.upsert(ClusterRow("one", "us-west-2"))
-        raise RuntimeError("midway")
+    def write() -> None:
+        with opened.transaction(lock="a"):
+            opened.clusters.upsert(ClusterRow("one", "us-west-2"))
+            raise RuntimeError("midway")
+
+    with pytest.raises(RuntimeError, match="midway"):
+        write()
     assert opened.clusters.list() == []
 
 

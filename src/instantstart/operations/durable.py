@@ -166,6 +166,10 @@ class Durable:
         found = DBOS.list_workflows(status="PENDING", name=_NAME, load_input=False, load_output=False)
         return {each.executor_id for each in found if each.executor_id}
 
+    def drop(self, operation_id: str, execution: int) -> None:
+        """Make DBOS end an execution that lives nowhere."""
+        DBOS.cancel_workflow(execution_id(operation_id, execution))
+
     def adopt(self, replica: str) -> None:
         """Take over what a dead replica left. The caller makes sure that it is dead."""
         DBOS._recover_pending_workflows([replica])  # a private name; the library's issues point to it, and a test holds it

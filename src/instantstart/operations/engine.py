@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from instantstart.base import problems
 from instantstart.base.clock import Clock
@@ -22,6 +22,17 @@ from instantstart.store.lease import FolderLock, ReplicaLease
 from instantstart.store.records import EventRow, OperationFilter, OperationRow, Page
 
 _EMBEDDED_REPLICA = "single"
+
+
+class Manner(TypedDict, total=False):
+    """What a start may also say."""
+
+    #: an Idempotency-Key: the same key of the same caller repeats the answer
+    key: str | None
+    #: hash of the body that the key stands for; empty: of workflow, subject and spec
+    request_hash: str | None
+    #: True: a person must approve before anything is done
+    approval: bool
 
 
 class Engine:
@@ -61,6 +72,7 @@ class Engine:
             self._lock, url = ReplicaLease(self._store.url, replica), self._store.url
             self._keeper.lease = self._lock
         self._lock.hold()
+        self._keeper.replica = replica
         self._durable.launch(url, replica)
         self._launched = True
         self._keeper.start()
@@ -81,11 +93,9 @@ class Engine:
 
     # --- ask ----------------------------------------------------------------------------------------------------
 
-    def start(self, workflow: str, spec: Any, *, caller: str, cluster: str | None = None, **how: Any) -> tuple[Operation, bool]:
-        """The operation for this request, and whether it was made now.
+    def start(self, workflow: str, spec: Any, *, caller: str, cluster: str | None = None, **how: Unpack[Manner]) -> tuple[Operation, bool]:
+        """The operation for this request, and whether it was made now. ``spec``: the workflow's model, or JSON that fits it.
 
-        ``spec``: the workflow's model, or JSON that fits it. ``how``: ``key`` (an Idempotency-Key), ``request_hash`` (of the body it
-        stands for; default: of the spec), ``approval`` (True: a person must approve first).
         The same wish while one is active answers that one. Raises NotFound (operation.workflow_unknown), Invalid (operation.spec),
         Conflict (operation.subject_busy, operation.key_reused).
         """

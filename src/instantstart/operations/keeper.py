@@ -20,12 +20,16 @@ from instantstart.store.records import OperationRow
 EVERY_SECONDS = 1.0
 FORGET_EVERY_SECONDS = 3600.0
 FORGET_AFTER = dt.timedelta(days=7)
+ORPHAN_SECONDS = 15.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _logger = log.get(__name__)
 
 
 class Keeper:
     """A thread that makes the true state the wished one, over and over; each round is safe to lose."""
+
+    #: real seconds that an execution may be nowhere before it is begun anew
+    orphan_seconds = ORPHAN_SECONDS
 
     def __init__(self, store: Store, desk: Desk, journal: Journal, durable: Durable, clock: Clock) -> None:
         self._store = store
@@ -38,6 +42,9 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
         self._mended: dict[str, tuple[int, float]] = {}
         self._forget_at = 0.0
+        self._orphans: dict[tuple[str, int], float] = {}
+        #: this process's name in DBOS
+        self.replica = ""
         self.lease: ReplicaLease | None = None
 
     def start(self) -> None:
@@ -89,8 +96,16 @@ class Keeper:
             self._durable.start(row.id, row.execution)
         elif standing.given_up:
             self._give_up(row)
-        elif standing.over and self._may_mend(row.id):
-            self._begin_anew(row)
+        elif (standing.over or self._is_orphan(row, standing)) and self._may_mend(row.id):
+            self._begin_anew(row, standing)
+
+    def _is_orphan(self, row: OperationRow, standing: Standing) -> bool:
+        """DBOS believes for a while now that this process executes it, and it does not: the database was away when it broke."""
+        name = (row.id, row.execution)
+        if standing.status != "PENDING" or standing.replica != self.replica:
+            self._orphans.pop(name, None)
+            return False
+        return time.monotonic() - self._orphans.setdefault(name, time.monotonic()) > self.orphan_seconds
 
     def _may_mend(self, operation_id: str) -> bool:
         """Pauses of 1, 2, 4 ... 60 seconds, so that a fault that stays does not spin."""
@@ -100,12 +115,16 @@ class Keeper:
         self._mended[operation_id] = (count + 1, time.monotonic() + min(2.0**count, _LONGEST_PAUSE_SECONDS))
         return True
 
-    def _begin_anew(self, row: OperationRow) -> None:
+    def _begin_anew(self, row: OperationRow, standing: Standing) -> None:
+        """A new execution; an old one that should wake up after all finds that it may not act any more."""
         with self._journal.writing(f"subject/{row.subject}"):
             if not self._rows.claim_execution(row.id, row.execution, sorted(EXECUTING)):
                 return  # it came to rest meanwhile, or another replica was first
             self._journal.tell(row.id, "The engine lost this operation and goes on where it stood", level=Level.warning)
         _logger.error("execution was lost", extra={"facts": {"operation": row.id, "execution": row.execution}})
+        self._orphans.pop((row.id, row.execution), None)
+        if not standing.over:
+            self._durable.drop(row.id, row.execution)
         self._durable.start(row.id, row.execution + 1)
 
     def _give_up(self, row: OperationRow) -> None:
@@ -131,7 +150,7 @@ class Keeper:
         if self.lease is None:
             return
         self.lease.renew()
-        for replica in self._durable.replicas_at_work() - {self.lease.replica}:
+        for replica in self._durable.replicas_at_work() - {self.replica}:
             with self.lease.standing_in(replica) as dead:
                 if dead:
                     _logger.warning("adopting a dead replica's operations", extra={"facts": {"replica": replica}})

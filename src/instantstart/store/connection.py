@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 
 from instantstart.base import problems
+from instantstart.store.tables import SCHEMA_VERSION
 
 FILE_NAME = "instantstart.sqlite"
 _BUSY_SECONDS = 60
@@ -97,11 +96,22 @@ class Connector:
 
     def migrate(self) -> None:
         """Bring the schema to this program's version. Safe when several processes start at once."""
+        if self._is_current():
+            return
+        from alembic import command  # here, because an ordinary start has no use for it and it takes long to import
+        from alembic.config import Config
+
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
         with self.transaction(lock="migrations") as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+
+    def _is_current(self) -> bool:
+        with self.read() as connection:
+            if not sa.inspect(connection).has_table("alembic_version"):
+                return False
+            return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalars().all() == [SCHEMA_VERSION]
 
     def close(self) -> None:
         """Give every connection back."""
