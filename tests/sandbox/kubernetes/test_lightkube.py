@@ -38,7 +38,9 @@ def client(world: World) -> Iterator[lightkube.Client]:
 
 
 def typed(replicas: int) -> Deployment:
-    built = Deployment.from_dict(deployment(replicas=replicas))
+    body = deployment(replicas=replicas)
+    body["metadata"]["namespace"] = "default"
+    built = Deployment.from_dict(body)
     assert isinstance(built, Deployment)
     return built
 
@@ -58,11 +60,11 @@ def test_create_get_list_patch_delete(client: lightkube.Client) -> None:
 
 
 def test_apply_and_conflict(client: lightkube.Client) -> None:
-    applied = client.apply(typed(2), namespace="default")
+    applied = client.apply(typed(2))
     assert applied.spec is not None
     assert applied.spec.replicas == 2
     with pytest.raises(ApiError) as refused:
-        client.apply(typed(3), namespace="default", field_manager="other")
+        client.apply(typed(3), field_manager="other")
     assert refused.value.status.code == 409
     assert [c.field for c in refused.value.status.details.causes] == [".spec.replicas"]  # type: ignore[union-attr]
 
