@@ -32,7 +32,7 @@ def settled(act: Callable[[], Outcome], looks: int = 200) -> Done:
         if isinstance(outcome, Done):
             return outcome
         pause()
-    raise AssertionError(f"still waiting: {outcome.because}")
+    raise AssertionError(f"still waiting: {getattr(outcome, 'because', None)}")
 
 
 def small(name: str = "small", **more: Any) -> Release:

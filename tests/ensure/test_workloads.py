@@ -17,9 +17,10 @@ from instantstart.kube.client import KubeCluster
 CATALOG = bundles.load(STAND_INS)
 
 
-def web(image: str = "busybox:1", **container: Any) -> Release:
+def web(image: str = "busybox:1", behaviour: str = "sleep", **container: Any) -> Release:
     labels = {"app": "web"}
-    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": image, **container}]}}
+    notes = {"sandbox.instantstart.dev/run": behaviour}
+    pod = {"metadata": {"labels": labels, "annotations": notes}, "spec": {"containers": [{"name": "main", "image": image, **container}]}}
     spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pod}
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"}, "spec": spec}
     return Release("web", "1", "sha256:5", (deployment,), (Check("Deployment", "default", "web"),))
@@ -83,6 +84,33 @@ def test_pods_that_fit_nowhere_wait_for_nodes_with_the_schedulers_sentence(sandb
     seen = reaches(kube, release, State.waiting_for_nodes)
     assert seen.why is not None
     assert "Insufficient nvidia.com/gpu" in seen.why
+
+
+def test_an_image_that_is_nowhere_is_failing(sandbox: Sandbox) -> None:
+    sandbox.join("ml.m5.2xlarge")
+    settled(lambda: manifests.ensure(sandbox.kube, web("registry.invalid/web:1")))
+    seen = reaches(sandbox.kube, web(), State.failing)
+    assert seen.why is not None
+    assert "2 of 2 pods: the image registry.invalid/web:1 of main cannot be pulled" in seen.why
+
+
+def test_a_container_that_keeps_running_out_of_memory_is_failing(sandbox: Sandbox) -> None:
+    sandbox.join("ml.m5.2xlarge")
+    settled(lambda: manifests.ensure(sandbox.kube, web(behaviour="oom after 1")))
+    seen = reaches(sandbox.kube, web(), State.failing)
+    assert seen.why is not None
+    assert "it used more memory than its limit" in seen.why
+
+
+def test_pods_that_start_are_coming_up(sandbox: Sandbox) -> None:
+    sandbox.join("ml.m5.2xlarge")
+    settled(lambda: manifests.ensure(sandbox.kube, web(behaviour="unready")))
+    seen = reaches(sandbox.kube, web(), State.progressing)
+    assert seen.why is not None
+    reached = workloads.readiness(sandbox.kube, web())
+    assert isinstance(reached, Wait)
+    assert reached.progress is not None
+    assert (reached.progress.done, reached.progress.total) == (0, 1)
 
 
 def test_a_webhook_that_sleeps_is_explained_by_its_pods(kube: KubeCluster) -> None:

@@ -106,10 +106,15 @@ def test_an_object_changed_under_us_is_tried_again() -> None:
     assert told(409, "Conflict", message).kind == "busy"
 
 
-def test_a_failed_precondition_is_a_conflict() -> None:
-    found = told(
-        409, "Conflict", 'Operation cannot be fulfilled on pods "a": Precondition failed: UID in precondition: b, UID in object meta: c'
-    )
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Precondition failed: UID in precondition: b, UID in object meta: c",
+        "the UID in the precondition (b) does not match the UID in record (c). The object might have been deleted and then recreated",
+    ],
+)
+def test_a_failed_precondition_is_a_conflict(said: str) -> None:
+    found = told(409, "Conflict", f'Operation cannot be fulfilled on pods "a": {said}')
     assert found.code == "kubernetes.precondition_failed"
 
 

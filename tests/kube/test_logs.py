@@ -43,13 +43,18 @@ class Story:
 
     def __init__(self, pods: list[Reply], streams: list[Reply]) -> None:
         self.pods, self.streams = pods, streams
+        self.previous = Reply(lines=[])
         self.since: list[str | None] = []
 
     def __call__(self, asked: Asked) -> Reply:
         if not asked.path.endswith("/log"):
             return self.pods.pop(0) if len(self.pods) > 1 else self.pods[0]
+        assert asked.params["timestamps"] == "true"
+        if "previous" in asked.params:
+            return self.previous
+        if "follow" not in asked.params:
+            return Reply(lines=[])
         self.since.append(asked.params.get("sinceTime"))
-        assert asked.params["follow"] == asked.params["timestamps"] == "true"
         return self.streams.pop(0) if len(self.streams) > 1 else self.streams[0]
 
 
@@ -76,6 +81,25 @@ def test_lines_come_once_though_the_stream_is_torn_and_begun_again(wire: Wire, c
 def test_a_restart_is_told_and_the_new_log_read(wire: Wire, cluster: KubeCluster) -> None:
     wire.answer = Story([a_pod(), a_pod(restarts=1), ENDED], [Reply(lines=[at(1, "first life")]), Reply(lines=[at(5, "second life")])])
     assert told(cluster)[:3] == ["first life", "The container main was restarted (restart 1).", "second life"]
+
+
+def test_the_last_words_of_a_life_that_nobody_saw_come_before_the_restart(wire: Wire, cluster: KubeCluster) -> None:
+    story = Story([a_pod(), a_pod(restarts=1), ENDED], [Reply(lines=[at(1, "one")]), Reply(lines=[at(5, "second life")])])
+    story.previous = Reply(lines=[at(1, "one"), at(2, "last words")])
+    wire.answer = story
+    assert told(cluster)[:4] == ["one", "last words", "The container main was restarted (restart 1).", "second life"]
+
+
+def test_a_container_that_begins_and_ends_between_two_looks_is_read(wire: Wire, cluster: KubeCluster) -> None:
+    def answer(asked: Asked) -> Reply:
+        if asked.path.endswith("/log"):
+            assert "follow" not in asked.params
+            return Reply(lines=[at(1, "brief")])
+        return pods.pop(0)
+
+    pods = [a_pod("Pending", state={"waiting": {"reason": "ContainerCreating"}}), a_pod("Succeeded", state={"terminated": {"exitCode": 0}})]
+    wire.answer = answer
+    assert told(cluster) == ["brief", "The container ended with exit code 0."]
 
 
 def test_a_container_that_waits_to_start_is_waited_for(wire: Wire, cluster: KubeCluster) -> None:

@@ -228,7 +228,7 @@ def _conflict(told: Told, call: Call) -> problems.Problem:
     owned = [c for c in told.causes if c.get("reason") == "FieldManagerConflict"]
     if owned:
         return _field_conflict(owned, told, call)
-    if "Precondition failed" in told.message:
+    if "precondition" in told.message.lower():
         return problems.Conflict(
             "kubernetes.precondition_failed",
             told.message,

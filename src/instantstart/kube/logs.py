@@ -15,7 +15,7 @@ import httpx2
 from instantstart.base import problems
 from instantstart.kube import errors
 from instantstart.kube.client import KubeCluster, LogQuery
-from instantstart.kube.connection import CONNECT_SECONDS
+from instantstart.kube.connection import CONNECT_SECONDS, Connection
 from instantstart.kube.shapes import ContainerStatus, Pod, pod
 
 #: A followed log may be silent for long; this only bounds how late a dead socket is noticed (real seconds).
@@ -39,73 +39,98 @@ class Note:
     ended: bool = False
 
 
-@dataclass
-class _Place:
-    """How far we are: the last time seen, and the texts given at that very time."""
+@dataclass(frozen=True)
+class _End:
+    """Why there will be no more lines; ``readable``: those that there are can still be read."""
 
-    at: str = ""
-    texts: tuple[str, ...] = ()
-    restarts: int = -1
-
-    def take(self, line: Line) -> bool:
-        """Whether a line is new; times are RFC 3339 with nanoseconds in UTC, so they sort as text."""
-        if line.at < self.at or (line.at == self.at and line.text in self.texts):
-            return False
-        self.texts = (*self.texts, line.text) if line.at == self.at else (line.text,)
-        self.at = line.at
-        return True
+    text: str
+    readable: bool = False
 
 
 async def follow(cluster: KubeCluster, pod_name: str, namespace: str, query: LogQuery | None = None) -> AsyncIterator[Line | Note]:
     """The lines of a container as they come, and Notes; ends after a Note with ``ended``.
 
-    Raises NotFound when there is no such pod at the start, Invalid when its container has no log and never will.
+    Raises NotFound when there is no such pod at the start, Denied when its log may not be read.
     """
-    query = replace(query or LogQuery(), timestamps=True)
-    place = _Place()
     async with cluster.connection.open_async() as http:
+        path = cluster.kinds.resolve("Pod").path(namespace, pod_name, "log")
+        reader = _Reader(cluster.connection, http, path, replace(query or LogQuery(), timestamps=True))
         found = await asyncio.to_thread(cluster.get, "Pod", pod_name, namespace)
         while True:
-            status = _container(pod(found), query.container)
-            for note in _restarted(place, status):
-                yield note
-            if status is not None and status.state.waiting is None:
-                async for line in _stream(cluster, http, (pod_name, namespace), _from(place, query)):
-                    if place.take(line):
-                        yield line
+            async for item in reader.life(pod(found)):
+                yield item
             again = await asyncio.to_thread(cluster.find, "Pod", pod_name, namespace)
-            end = _end(again, found, query.container)
+            end = _end(again, found, reader.query.container)
             if end is not None:
-                yield end
+                if end.readable:
+                    async for line in reader.lines():  # it may have begun and ended between two looks
+                        yield line
+                yield Note(end.text, ended=True)
                 return
             found = again or found
             await asyncio.sleep(AGAIN_SECONDS)
 
 
-def _from(place: _Place, query: LogQuery) -> LogQuery:
-    """The query that goes on where we are."""
-    return replace(query, since_time=place.at, tail_lines=None, since_seconds=None) if place.at else query
+@dataclass
+class _Reader:
+    """Reads one container's log from where we are."""
 
+    connection: Connection
+    http: httpx2.AsyncClient
+    path: str
+    query: LogQuery
+    at: str = ""
+    #: the texts given that bear the very time ``at``
+    texts: tuple[str, ...] = ()
+    restarts: int | None = None
 
-async def _stream(cluster: KubeCluster, http: httpx2.AsyncClient, named: tuple[str, str], query: LogQuery) -> AsyncIterator[Line]:
-    """One followed answer; a torn one just ends, as the caller looks at the pod and goes on."""
-    path = cluster.kinds.resolve("Pod").path(named[1], named[0], "log")
-    call = cluster.connection.call("GET", path)
-    timeout = httpx2.Timeout(CONNECT_SECONDS, read=SILENCE_SECONDS)
-    try:
-        async with http.stream("GET", path, params=query.params() | {"follow": "true"}, timeout=timeout) as response:
-            if response.status_code >= 400:
-                problem = errors.from_response(response.status_code, await response.aread(), response.headers, call)
-                if isinstance(problem, (problems.Busy, problems.NotFound)):
-                    return
-                raise problem
-            async for text in response.aiter_lines():
-                at, _, rest = text.partition(" ")
-                yield Line(at, rest)
-    except (httpx2.ReadError, httpx2.ReadTimeout, httpx2.RemoteProtocolError):
-        return
-    except httpx2.RequestError as error:
-        raise errors.from_transport(error, call) from error
+    async def life(self, found: Pod) -> AsyncIterator[Line | Note]:
+        """What there is to say of the container as it was found; returns when its log pauses, tears or ends."""
+        status = _container(found, self.query.container)
+        if status is None:
+            return
+        before, self.restarts = self.restarts, status.restart_count
+        if before is not None and status.restart_count != before:
+            # The life that ended while we were not looking is read first: its last words say why it ended.
+            async for line in self.lines(previous=True):
+                yield line
+            yield Note(f"The container {status.name} was restarted (restart {status.restart_count}).")
+        if status.state.waiting is None:
+            async for line in self.lines(follow=status.state.terminated is None):
+                yield line
+
+    async def lines(self, *, follow: bool = False, previous: bool = False) -> AsyncIterator[Line]:
+        """New lines of one answer. A torn one just ends: the caller looks at the pod and goes on. No log has no lines."""
+        query = replace(self.query, previous=previous)
+        if self.at:
+            query = replace(query, since_time=self.at, tail_lines=None, since_seconds=None)
+        params = query.params() | ({"follow": "true"} if follow else {})
+        call = self.connection.call("GET", self.path)
+        try:
+            async with self.http.stream(
+                "GET", self.path, params=params, timeout=httpx2.Timeout(CONNECT_SECONDS, read=SILENCE_SECONDS)
+            ) as response:
+                if response.status_code >= 400:
+                    problem = errors.from_response(response.status_code, await response.aread(), response.headers, call)
+                    if isinstance(problem, (problems.Busy, problems.NotFound, problems.Invalid)):
+                        return
+                    raise problem
+                async for text in response.aiter_lines():
+                    at, _, rest = text.partition(" ")
+                    if self._is_new(at, rest):
+                        yield Line(at, rest)
+        except (httpx2.ReadError, httpx2.ReadTimeout, httpx2.RemoteProtocolError):
+            return
+        except httpx2.RequestError as error:
+            raise errors.from_transport(error, call) from error
+
+    def _is_new(self, at: str, text: str) -> bool:
+        """Times are RFC 3339 in UTC with nanoseconds, so they sort as text."""
+        if at < self.at or (at == self.at and text in self.texts):
+            return False
+        self.texts = (*self.texts, text) if at == self.at else (text,)
+        self.at = at
+        return True
 
 
 def _container(found: Pod, name: str | None) -> ContainerStatus | None:
@@ -116,22 +141,13 @@ def _container(found: Pod, name: str | None) -> ContainerStatus | None:
     return next((s for s in statuses if s.name == name), None)
 
 
-def _restarted(place: _Place, status: ContainerStatus | None) -> list[Note]:
-    if status is None:
-        return []
-    before, place.restarts = place.restarts, status.restart_count
-    if before < 0 or status.restart_count == before:
-        return []
-    return [Note(f"The container {status.name} was restarted (restart {status.restart_count}).")]
-
-
-def _end(again: dict[str, object] | None, before: dict[str, object], container: str | None) -> Note | None:
+def _end(again: dict[str, object] | None, before: dict[str, object], container: str | None) -> _End | None:
     """Why there will be no more lines, or None when there may be."""
     if again is None:
-        return Note("The pod is gone.", ended=True)
+        return _End("The pod is gone.")
     now, then = pod(again), pod(before)
     if now.metadata.uid != then.metadata.uid:
-        return Note("The pod was replaced by another of the same name.", ended=True)
+        return _End("The pod was replaced by another of the same name.")
     if now.status.phase not in ("Succeeded", "Failed"):
         return None
     status = _container(now, container)
@@ -139,4 +155,4 @@ def _end(again: dict[str, object] | None, before: dict[str, object], container: 
     code = terminated.get("exitCode")
     reason = f" ({terminated['reason']})" if terminated.get("reason") else ""
     told = f" with exit code {code}{reason}" if code is not None else ""
-    return Note(f"The container ended{told}.", ended=True)
+    return _End(f"The container ended{told}.", readable=True)
