@@ -339,6 +339,33 @@ def test_events_come_newest_first_in_pages(bench: Bench) -> None:
     assert len(bench.cfn.list_stack_resources(StackName="many")["StackResourceSummaries"]) == 40
 
 
+def test_a_stack_can_be_deleted_while_it_is_being_made(bench: Bench) -> None:
+    stack_id = bench.cfn.create_stack(StackName="net", TemplateBody=NETWORK)["StackId"]
+    bench.world.clock.warp(14)
+    assert bench.status("net") == "CREATE_IN_PROGRESS"
+    bench.cfn.delete_stack(StackName="net")
+    assert bench.run(stack_id) == "DELETE_COMPLETE"
+    assert bench.leftovers() == {}
+
+
+def test_an_update_that_failed_and_was_left_so_can_be_deleted_or_repaired(bench: Bench) -> None:
+    for name in ("deleted", "repaired"):
+        create(bench, name)
+        bench.world.faults.add(match="cloudformation:.*/Subnet/Create", code="Boom", message="asked for")
+        new = parameters(Cidr="10.9.0.0/16")
+        bench.cfn.update_stack(StackName=name, UsePreviousTemplate=True, Parameters=new, DisableRollback=True)
+        with pytest.raises(ClientError, match="cannot be deleted while in status UPDATE_IN_PROGRESS"):
+            bench.cfn.delete_stack(StackName=name)
+        assert bench.run(name) == "UPDATE_FAILED"
+    bench.cfn.update_stack(StackName="repaired", UsePreviousTemplate=True, Parameters=parameters(Cidr="10.9.0.0/16"))
+    assert bench.run("repaired") == "UPDATE_COMPLETE"
+    for name in ("deleted", "repaired"):
+        stack_id = bench.cfn.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
+        bench.cfn.delete_stack(StackName=name)
+        assert bench.run(stack_id) == "DELETE_COMPLETE"
+    assert bench.leftovers() == {}
+
+
 def test_dynamic_references_are_looked_up(bench: Bench) -> None:
     bench.client("ssm").put_parameter(Name="/days", Value="30", Type="String")
     bench.client("secretsmanager").create_secret(Name="who", SecretString='{"name": "ada"}')
@@ -409,3 +436,28 @@ def test_a_role_that_becomes_visible_late_is_waited_for(bench: Bench) -> None:
     create(bench, "r", json.dumps({"Resources": {"R": role}}), Capabilities=["CAPABILITY_IAM"])
     times = {e["ResourceStatus"]: e["Timestamp"] for e in bench.events("r") if e["LogicalResourceId"] == "R"}
     assert (times["CREATE_COMPLETE"] - times["CREATE_IN_PROGRESS"]).total_seconds() >= 120
+
+
+def test_resources_are_made_with_the_rights_of_the_caller_or_of_the_role(bench: Bench) -> None:
+    iam = bench.client("iam")
+    user = iam.create_user(UserName="ann")["User"]["Arn"]
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+    }
+    role = iam.create_role(RoleName="maker", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
+    allow(iam.put_user_policy, {"UserName": "ann"}, "cloudformation:*", "iam:PassRole")
+    allow(iam.put_role_policy, {"RoleName": "maker"}, "ec2:*")
+    bench.world.settings.iam_enforcement = True
+    ann = bench.world.client("cloudformation", bench.region, user)
+    ann.create_stack(StackName="alone", TemplateBody=NETWORK)
+    assert bench.run("alone") == "ROLLBACK_COMPLETE"
+    assert "HandlerErrorCode: AccessDenied" in bench.first_failure("alone")["ResourceStatusReason"]
+    assert "ec2:CreateVpc" in bench.first_failure("alone")["ResourceStatusReason"]
+    ann.create_stack(StackName="with", TemplateBody=NETWORK, RoleARN=role)
+    assert bench.run("with") == "CREATE_COMPLETE", bench.first_failure("with")
+
+
+def allow(put: Any, whom: dict[str, str], *actions: str) -> None:
+    document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": list(actions), "Resource": "*"}]}
+    put(**whom, PolicyName="p", PolicyDocument=json.dumps(document))

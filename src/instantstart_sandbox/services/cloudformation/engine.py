@@ -103,15 +103,20 @@ class Engine:
     def begin(self, stack: Stack, phase: str, status: str, reason: str = USER_INITIATED) -> None:
         """Start an operation on a stack."""
         stack["phase"], stack["failed"] = phase, []
-        for record in stack["resources"].values():
-            record.pop("touched", None)
-            record.pop("before", None)
+        self._close_round(stack)
         if phase == "delete":
             self._reopen_deletes(stack)
         stack_status(stack, self.now(), status, reason)
         minutes = stack["timeout_minutes"] if phase == "create" else None
         stack["deadline"] = self.now() + 60 * minutes if minutes else None
         self._schedule(stack, START_SECONDS)
+
+    def _close_round(self, stack: Stack) -> None:
+        """Forget how an earlier operation treated the resources; what an update had replaced and not yet deleted becomes a leftover."""
+        for name, record in stack["resources"].items():
+            touched, before = record.pop("touched", ""), record.pop("before", None)
+            if touched == "replace" and before is not None:
+                stack["leftovers"][f"{name}#old"] = before
 
     def roll_back(self, stack: Stack) -> None:
         """Undo a creation or an update that failed and was left as it was."""
@@ -279,9 +284,7 @@ class Engine:
         if stack["failed"]:
             self._finish(stack, "UPDATE_ROLLBACK_FAILED", f"The following resource(s) failed to update: {names(stack['failed'])}. ")
             return 0.0
-        for record in stack["resources"].values():
-            record.pop("touched", None)
-            record.pop("before", None)
+        self._close_round(stack)
         for key, value in copy.deepcopy(stack["before"]).items():
             stack[key] = value  # type: ignore[literal-required]
         stack_status(stack, self.now(), "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")

@@ -116,6 +116,8 @@ class Stacks:
             raise invalid(f"Stack [{stack['name']}] cannot be deleted while TerminationProtection is enabled")
         if stack["status"] == "DELETE_IN_PROGRESS":
             return
+        if stack["phase"] in ("update", "restore", "cleanup"):
+            raise invalid(f"Stack [{stack['id']}] cannot be deleted while in status {stack['status']}")
         retain = asked.get("RetainResources") or []
         if retain and stack["status"] != "DELETE_FAILED":
             raise invalid(

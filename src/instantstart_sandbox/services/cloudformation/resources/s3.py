@@ -52,7 +52,11 @@ class Bucket(Handler):
         self._settings(request, {})
 
     def _owned(self, request: Request, name: str) -> bool:
-        return name in {b["Name"] for b in request.call("s3", "ListBuckets")["Buckets"]}
+        """Whether the account has the bucket, of which CreateBucket says nothing in us-east-1. The backend is asked: it needs no right."""
+        return name in self._backend(request).buckets
+
+    def _backend(self, request: Request) -> Any:
+        return get_backend("s3")[request.stack["account"]][request.partition]
 
     def _settings(self, request: Request, old: dict[str, Any]) -> None:
         bucket = {"Bucket": request.physical}
@@ -87,8 +91,7 @@ class Bucket(Handler):
         """S3 refuses ``aws:`` tags from anybody but AWS, and moto has no side door: the three go into its backend."""
         mine = [t for t in request.tag_list() if not t["Key"].startswith("aws:")]
         request.call("s3", "PutBucketTagging", Bucket=request.physical, Tagging={"TagSet": mine})
-        backend = get_backend("s3")[request.stack["account"]][request.partition]
-        backend.put_bucket_tagging(request.physical, request.tags())
+        self._backend(request).put_bucket_tagging(request.physical, request.tags())
 
     def update(self, request: Request, old: dict[str, Any]) -> None:
         """The settings that differ."""
