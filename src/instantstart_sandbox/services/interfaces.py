@@ -7,6 +7,7 @@ requester-managed, and because one p5 node alone takes 32 of them.
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moto.backends import get_backend
@@ -20,8 +21,26 @@ if TYPE_CHECKING:
 _RESERVED_FIRST, _RESERVED_LAST = 4, 1
 
 
+@dataclass(frozen=True)
+class Place:
+    """A subnet in which an interface can stand; ``free`` counts its addresses."""
+
+    subnet: str
+    zone: str
+    zone_id: str
+    free: int
+
+
 class NoInterface(Exception):  # noqa: N818 - a condition the callers turn into an event, not a programming error
     """An interface cannot be made: no free address, or the subnet or a security group is gone."""
+
+
+def places(owner: str, ids: list[str]) -> list[Place]:
+    """Those of the subnets that still exist, roomiest first."""
+    backend = _backend(owner)
+    found = [s for by_id in backend.subnets.values() for i, s in by_id.items() if i in ids]
+    listed = [Place(s.id, s.availability_zone, s.availability_zone_id, s.available_ip_address_count) for s in found]
+    return sorted(listed, key=lambda p: (-p.free, p.subnet))
 
 
 def create(world: World, owner: str, subnet_id: str, groups: list[str], descriptions: list[str]) -> list[dict[str, str]]:
@@ -54,11 +73,6 @@ def delete(world: World, owner: str, ids: list[str]) -> None:
         if interface_id in backend.enis:
             backend.delete_network_interface(interface_id)
     world.changed()
-
-
-def exists(owner: str, interface_id: str) -> bool:
-    """Whether the interface is still there."""
-    return interface_id in _backend(owner).enis
 
 
 def _backend(owner: str) -> Any:

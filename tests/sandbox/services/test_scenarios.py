@@ -44,3 +44,23 @@ def test_an_unknown_instance_is_refused(account: Account) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         _post(account, "injure", instance="i-0123456789abcdef0")
     assert refused.value.code == 400
+
+
+def test_a_failing_lifecycle_script_says_so_in_the_event_and_in_the_log(hyperpod_account: Account) -> None:
+    hyperpod_account.sagemaker.create_cluster(**hyperpod_account.request(hyperpod_account.group(count=1)))
+    _post(hyperpod_account, "lifecycle-failure", cluster="hp", group="workers")
+    hyperpod_account.warp(350)
+    node = hyperpod_account.nodes()[0]
+    assert node["InstanceStatus"]["Status"] == "Failure"
+    assert "Lifecycle scripts did not run successfully" in node["InstanceStatus"]["Message"]
+    client = hyperpod_account.sagemaker
+    event = next(e for e in client.list_cluster_events(ClusterName="hp", NodeId=node["InstanceId"])["Events"] if e["EventLevel"] == "Error")
+    details = client.describe_cluster_event(ClusterName="hp", EventId=event["EventId"])["EventDetails"]
+    assert details["EventDetails"]["EventMetadata"]["Instance"]["LcsExecutionState"] == "Failed"
+    group = f"/aws/sagemaker/Clusters/hp/{hyperpod_account.describe()['ClusterArn'].rsplit('/', 1)[-1]}"
+    stream = f"LifecycleConfig/workers/{node['InstanceId']}"
+    lines = hyperpod_account.client("logs").get_log_events(logGroupName=group, logStreamName=stream)["events"]
+    assert "on_create.sh exited with status 1" in lines[-1]["message"]
+    _post(hyperpod_account, "lifecycle-failure", cluster="hp", group="workers", on=False)
+    hyperpod_account.warp(900)
+    assert hyperpod_account.described_group()["CurrentCount"] == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.services.eks.access import admin_entry
 from instantstart_sandbox.services.eks.checks import check_create
-from instantstart_sandbox.services.eks.state import Record, cluster_arn, clusters, find, in_use, invalid, listing, refused
+from instantstart_sandbox.services.eks.state import Record, cluster_arn, clusters, find, in_use, listing, refused
 from instantstart_sandbox.services.eks.versions import BY_NAME, DEFAULT_VERSION
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def delete_cluster(ctx: Context, **params: Any) -> dict[str, Any]:
     if any(u["status"] == "InProgress" for u in record["updates"].values()):
         raise in_use(f"Cannot delete because cluster {name} currently has an update in progress", clusterName=name)
     if view["status"] == "DELETING":
-        raise invalid(f"Cluster {name} is already being deleted", clusterName=name)
+        raise in_use(f"Cannot delete because cluster {name} is already being deleted", clusterName=name)
     view["status"] = "DELETING"
     ctx.clock.after(ctx.world.settings.eks_delete_seconds, "eks.cluster.gone", arn=view["arn"])
     return {"cluster": view}

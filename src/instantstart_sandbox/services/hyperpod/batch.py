@@ -18,7 +18,6 @@ from instantstart_sandbox.services.hyperpod.state import (
     Cluster,
     Group,
     Node,
-    conflict,
     find,
     invalid,
     need_continuous,
@@ -42,7 +41,7 @@ def batch_add_cluster_nodes(ctx: Context, **params: Any) -> dict[str, Any]:
     cluster = find(ctx, params["ClusterName"])
     need_continuous(cluster, "BatchAddClusterNodes")
     if cluster["status"] != "InService":
-        raise conflict(f"Cluster {cluster['name']} is in status {cluster['status']}; nodes can be added when it is InService.")
+        raise invalid(f"Cluster {cluster['name']} is in status {cluster['status']}; nodes can be added when it is InService.")
     token = params.get("ClientToken")
     known = cluster["adds"].get(token) if token else None
     if known is not None and ctx.clock.now() - known["at"] < _TOKEN_SECONDS:
@@ -135,7 +134,7 @@ def batch_delete_cluster_nodes(ctx: Context, **params: Any) -> dict[str, Any]:
     """BatchDeleteClusterNodes: the groups' targets go down with the nodes."""
     cluster = find(ctx, params["ClusterName"])
     if cluster["status"] != "InService":
-        raise conflict(f"Cluster {cluster['name']} is in status {cluster['status']}; nodes can be deleted when it is InService.")
+        raise invalid(f"Cluster {cluster['name']} is in status {cluster['status']}; nodes can be deleted when it is InService.")
     instances, logicals = _ids(params)
     if len(instances) > _MOST_DELETED:
         raise invalid(f"At most {_MOST_DELETED} nodes can be deleted in one call.")
@@ -176,7 +175,7 @@ def _each(ctx: Context, params: dict[str, Any], act: Act) -> dict[str, Any]:
     """Reboot or replace: the same answer, the same codes."""
     cluster = find(ctx, params["ClusterName"])
     if cluster["status"] != "InService":
-        raise conflict(f"Cluster {cluster['name']} is in status {cluster['status']}; it must be InService.")
+        raise invalid(f"Cluster {cluster['name']} is in status {cluster['status']}; it must be InService.")
     instances, logicals = _ids(params)
     targets = [(i, "NodeId", _by_instance(cluster, i)) for i in instances]
     targets += [(i, "NodeLogicalId", cluster["nodes"].get(i)) for i in logicals]

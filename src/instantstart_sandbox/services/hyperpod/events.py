@@ -33,13 +33,12 @@ def note(world: World, cluster: Cluster, text: str, level: str = "Info", metadat
     del cluster["events"][:-_KEPT]
 
 
-def note_node(world: World, cluster: Cluster, node: Node, text: str, level: str = "Info", failure: str = "") -> None:
-    """Add an event about one node, with its interfaces and, if given, the reason."""
+def note_node(world: World, cluster: Cluster, node: Node, text: str, level: str = "Info", failure: str = "", script: str = "") -> None:
+    """Add an event about one node, with its interfaces and, if given, the reason and the lifecycle script's state."""
     detail: dict[str, Any] = {"NodeLogicalId": node["logical"]}
     if node["interfaces"]:
         detail |= {"CustomerEni": node["interfaces"][0], "AdditionalEnis": {"EfaEnis": node["interfaces"][1:]}}
-    if failure:
-        detail["FailureMessage"] = failure
+    detail |= {k: v for k, v in (("FailureMessage", failure), ("LcsExecutionState", script)) if v}
     note(world, cluster, text, level, {"Instance": detail}, InstanceGroupName=node["group"], InstanceId=node["id"])
 
 

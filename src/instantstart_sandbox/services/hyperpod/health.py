@@ -9,7 +9,7 @@ from instantstart_sandbox.services.hyperpod.batch import replace
 from instantstart_sandbox.services.hyperpod.events import note_node
 from instantstart_sandbox.services.hyperpod.instances import facts
 from instantstart_sandbox.services.hyperpod.node_life import reboot, start_deep_check
-from instantstart_sandbox.services.hyperpod.state import Cluster, Node, all_nodes, clusters, conflict, find, invalid, nodes_of, nudge
+from instantstart_sandbox.services.hyperpod.state import Cluster, Node, all_nodes, clusters, find, invalid, nodes_of, nudge
 
 if TYPE_CHECKING:
     from instantstart_sandbox.gateway.registry import Context
@@ -25,7 +25,7 @@ def start_cluster_health_check(ctx: Context, **params: Any) -> dict[str, Any]:
     """StartClusterHealthCheck: deep checks on demand, on the nodes named or on all of a group."""
     cluster = find(ctx, params["ClusterName"])
     if cluster["status"] != "InService":
-        raise conflict(f"Cluster {cluster['name']} is in status {cluster['status']}; it must be InService.")
+        raise invalid(f"Cluster {cluster['name']} is in status {cluster['status']}; it must be InService.")
     chosen = [n for c in params["DeepHealthCheckConfigurations"] for n in _chosen(ctx, cluster, c)]
     operation = operations.start_health_check(ctx.world, cluster, params["DeepHealthCheckConfigurations"])
     for node in chosen:

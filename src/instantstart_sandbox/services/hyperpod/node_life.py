@@ -6,16 +6,23 @@ from typing import TYPE_CHECKING
 
 from instantstart_sandbox.services import interfaces, lookups
 from instantstart_sandbox.services.arns import Arn
+from instantstart_sandbox.services.hyperpod import node_logs
 from instantstart_sandbox.services.hyperpod.events import note, note_node
 from instantstart_sandbox.services.hyperpod.instances import facts
-from instantstart_sandbox.services.hyperpod.provision import ASK_SECONDS
-from instantstart_sandbox.services.hyperpod.state import Cluster, Node, clusters, eks_arn, nudge
+from instantstart_sandbox.services.hyperpod.provision import ASK_SECONDS, retire
+from instantstart_sandbox.services.hyperpod.state import Cluster, Node, clusters, continuous, eks_arn, nudge
 
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
 #: virtual seconds between two attempts to delete the interfaces of a node whose role is gone
 _DELETE_RETRY_SECONDS = 60.0
+#: how long a node with a failed lifecycle script stays before another instance is taken
+_SCRIPT_RETRY_SECONDS = 120.0
+_SCRIPT_FAILED = (
+    "Lifecycle scripts did not run successfully. Ensure the scripts exist in provided S3 path, are accessible, and run without "
+    "errors. Please see CloudWatch logs for lifecycle script execution details."
+)
 
 
 def _find(world: World, arn: str, logical: str, instance: str) -> tuple[Cluster, Node] | None:
@@ -26,18 +33,45 @@ def _find(world: World, arn: str, logical: str, instance: str) -> tuple[Cluster,
 
 
 def boot(world: World, arn: str, logical: str, instance: str) -> None:
-    """The lifecycle script has run. With OnStartDeepHealthChecks an accelerated node is checked before it serves."""
+    """The lifecycle script has run, or failed. With OnStartDeepHealthChecks an accelerated node is checked before it serves."""
     found = _find(world, arn, logical, instance)
     if found is None or found[1]["status"] != "Pending":
         return
     cluster, node = found
+    group = cluster["groups"][node["group"]]
+    failed = bool(group.get("broken_script"))
+    node_logs.write(world, cluster, node, failed)
+    if failed:
+        _script_failed(world, cluster, node)
+        return
     if eks_arn(cluster):
         world.clock.after(world.settings.node_join_seconds, "hyperpod.node.join", arn=arn, logical=logical, instance=instance)
-    checks = cluster["groups"][node["group"]]["spec"].get("OnStartDeepHealthChecks")
+    checks = group["spec"].get("OnStartDeepHealthChecks")
     if checks and facts(world, Arn.parse(arn).region, node["type"]).accelerated:
         start_deep_check(world, cluster, node)
     else:
         _run(world, cluster, node)
+
+
+def _script_failed(world: World, cluster: Cluster, node: Node) -> None:
+    """Continuous mode takes another instance and tries again; the old mode gives up."""
+    node |= {"status": "Failure", "message": _SCRIPT_FAILED}
+    note_node(world, cluster, node, f"Instance {node['id']} failed to provision.", "Error", _SCRIPT_FAILED, "Failed")
+    if continuous(cluster):
+        data = {"arn": cluster["arn"], "logical": node["logical"], "instance": node["id"]}
+        world.clock.after(_SCRIPT_RETRY_SECONDS, "hyperpod.node.retry", **data)
+    else:
+        cluster["shortage"] = _SCRIPT_FAILED
+        world.clock.after(0.0, "hyperpod.cluster.settle", arn=cluster["arn"])
+    nudge(world, cluster)
+
+
+def retry(world: World, arn: str, logical: str, instance: str) -> None:
+    """Another instance in place of one whose script failed."""
+    found = _find(world, arn, logical, instance)
+    if found is not None and found[1]["status"] == "Failure" and found[0]["status"] != "Deleting":
+        retire(world, *found, replace=True)
+        nudge(world, found[0])
 
 
 def start_deep_check(world: World, cluster: Cluster, node: Node, operation: str = "") -> None:
@@ -148,4 +182,5 @@ TIMERS = {
     "hyperpod.node.join": join,
     "hyperpod.node.rebooted": rebooted,
     "hyperpod.node.gone": gone,
+    "hyperpod.node.retry": retry,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from instantstart_sandbox.services import interfaces, lookups
 from instantstart_sandbox.services.arns import Arn
@@ -90,50 +90,43 @@ def plan_is_waiting(world: World, group: Group) -> bool:
 
 def _place(world: World, cluster: Cluster, group: Group, node: Node) -> str | None:
     """Put the node on the first type and subnet that have room; answers the reason when there is none."""
-    region, problem = Arn.parse(cluster["arn"]).region, ""
-    subnets = lookups.subnets(world, region, network_of(cluster, group)["Subnets"])
+    problem, places = "", interfaces.places(cluster["arn"], network_of(cluster, group)["Subnets"])
     for instance_type in node["types"] or types_of(group):
-        for subnet in _candidates(world, region, group, node, instance_type, list(subnets.values())):
+        zones = _zones(world, cluster, group, node, instance_type)
+        for place in (p for p in places if p.zone in zones):
             try:
-                _take(world, cluster, group, node, instance_type, subnet)
+                _take(world, cluster, group, node, instance_type, place)
                 return None
             except interfaces.NoInterface as error:
                 problem = str(error)
-    zones = ", ".join(sorted({s["AvailabilityZone"] for s in subnets.values()})) or "none"
-    return problem or _NO_CAPACITY.format(type=" or ".join(types_of(group)), zones=zones)
+    named = ", ".join(sorted({p.zone for p in places})) or "none"
+    return problem or _NO_CAPACITY.format(type=" or ".join(types_of(group)), zones=named)
 
 
-def _candidates(
-    world: World, region: str, group: Group, node: Node, instance_type: str, subnets: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The subnets, roomiest first, in whose zone the type is to be had."""
-    plan = group["spec"].get("TrainingPlanArn")
+def _zones(world: World, cluster: Cluster, group: Group, node: Node, instance_type: str) -> set[str]:
+    """Where the type is to be had: in the plan's zones, else where EC2 offers it and has some left."""
+    plan, region = group["spec"].get("TrainingPlanArn"), Arn.parse(cluster["arn"]).region
     if plan:
         zones = set(plan_state.zones_of(world, plan)) if plan_state.status_of(world, plan) == "Active" else set()
     else:
-        offered = lookups.offered_zones(world, region, instance_type)
-        names = {s["AvailabilityZone"] for s in subnets}
-        zones = {z for z in names if z in offered and world.capacity.left(instance_type, z) > 0}
-    if node["zones"]:
-        zones &= set(node["zones"])
-    fitting = [s for s in subnets if s["AvailabilityZone"] in zones]
-    return sorted(fitting, key=lambda s: (-int(s["AvailableIpAddressCount"]), str(s["SubnetId"])))
+        zones = {z for z in lookups.offered_zones(world, region, instance_type) if world.capacity.left(instance_type, z) > 0}
+    return zones & set(node["zones"]) if node["zones"] else zones
 
 
-def _take(world: World, cluster: Cluster, group: Group, node: Node, instance_type: str, subnet: dict[str, Any]) -> None:
-    region, zone = Arn.parse(cluster["arn"]).region, subnet["AvailabilityZone"]
+def _take(world: World, cluster: Cluster, group: Group, node: Node, instance_type: str, place: interfaces.Place) -> None:
+    region = Arn.parse(cluster["arn"]).region
     interface = (group["spec"].get("NetworkInterface") or {}).get("InterfaceType")
     wanted = interfaces_needed(world, region, instance_type, interface)
     text = f"[DO NOT DELETE] ENI managed by SageMaker for HyperPod cluster {Arn.parse(cluster['arn']).name}"
-    made = interfaces.create(world, cluster["arn"], subnet["SubnetId"], network_of(cluster, group)["SecurityGroupIds"], [text] * wanted)
+    made = interfaces.create(world, cluster["arn"], place.subnet, network_of(cluster, group)["SecurityGroupIds"], [text] * wanted)
     planned = "TrainingPlanArn" in group["spec"]
     if not planned:
-        world.capacity.take(instance_type, zone)
+        world.capacity.take(instance_type, place.zone)
     node |= {
         "type": instance_type,
-        "subnet": subnet["SubnetId"],
-        "zone": zone,
-        "zone_id": subnet["AvailabilityZoneId"],
+        "subnet": place.subnet,
+        "zone": place.zone,
+        "zone_id": place.zone_id,
         "ip": made[0]["ip"],
         "interfaces": [m["id"] for m in made],
         "borrowed": not planned,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from instantstart_sandbox.services.eks import nodegroups
 from instantstart_sandbox.services.eks.state import clusters as eks_clusters
 from instantstart_sandbox.services.hyperpod import health, seed
-from instantstart_sandbox.services.hyperpod.state import all_nodes
+from instantstart_sandbox.services.hyperpod.state import all_nodes, clusters
 
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
@@ -54,10 +54,21 @@ def _interrupt(world: World, body: Body) -> Any:
     return {}
 
 
+def _lifecycle_failure(world: World, body: Body) -> Any:
+    """``{cluster, group, on?: true}``: the group's lifecycle script fails on every new instance until ``on`` is false."""
+    for cluster in clusters(world).values():
+        if body.get("cluster") in (cluster["name"], cluster["arn"]) and body.get("group") in cluster["groups"]:
+            cluster["groups"][str(body["group"])]["broken_script"] = bool(body.get("on", True))
+            world.changed()
+            return {}
+    raise ValueError(f"no HyperPod cluster {body.get('cluster')!r} has a group {body.get('group')!r}")
+
+
 VERBS = {
     ("POST", "scenario/foreign-cluster"): _foreign_cluster,
     ("POST", "scenario/nodegroup"): _nodegroup,
     ("POST", "scenario/injure"): _injure,
     ("POST", "scenario/doom"): _doom,
     ("POST", "scenario/interrupt"): _interrupt,
+    ("POST", "scenario/lifecycle-failure"): _lifecycle_failure,
 }

@@ -131,7 +131,7 @@ def _changed(ctx: Context, old: Group, spec: dict[str, Any]) -> Group:
     """The group as newly specified: everything that was not sent is gone; counts and state as they were."""
     fresh = new_group(ctx.world, spec, old["restricted"])
     kept = ("labels", "taints", "software", "status", "image", "image_id")
-    fresh |= {k: old[k] for k in kept}
+    fresh |= {k: old[k] for k in kept} | {k: old[k] for k in ("broken_script",) if k in old}
     if spec.get("ImageId"):
         fresh["image_id"] = spec["ImageId"]
     if fresh["gated"]:

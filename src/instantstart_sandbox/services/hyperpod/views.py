@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from instantstart_sandbox.services.arns import Arn, dns_suffix
+from instantstart_sandbox.services.arns import Arn
 from instantstart_sandbox.services.hyperpod import plan_state
 from instantstart_sandbox.services.hyperpod.state import RELEASES, Cluster, Group, Node, current_count, nodes_of, spot
 
@@ -150,11 +150,10 @@ def _status(node: Node) -> dict[str, str]:
 
 
 def _hostname(cluster: Cluster, node: Node) -> str:
-    """EC2's private DNS name; us-east-1 has its own zone. ``compute.internal`` holds in every partition but China's."""
-    place = Arn.parse(cluster["arn"])
-    zone = "ec2.internal" if place.region == "us-east-1" else f"{place.region}.compute.internal"
-    china = dns_suffix(place.partition).endswith(".cn")
-    return f"ip-{node['ip'].replace('.', '-')}.{zone.replace('compute.internal', 'compute.internal.cn') if china else zone}"
+    """EC2's private DNS name; us-east-1 has its own zone."""
+    region = Arn.parse(cluster["arn"]).region
+    zone = "ec2.internal" if region == "us-east-1" else f"{region}.compute.internal"
+    return f"ip-{node['ip'].replace('.', '-')}.{zone}"
 
 
 def node_summary(cluster: Cluster, node: Node, with_logical: bool) -> dict[str, Any]:
