@@ -147,7 +147,7 @@ class Gateway:
             while (left := until - self.world.clock.now()) > 0:
                 time.sleep(min(left / self.world.clock.rate, 0.05))
         if fault.when == "before" and fault.code:
-            raise AwsError(fault.code, fault.message, fault.status)
+            raise AwsError(*fault.error(visit.call.service))
 
     def _act(self, visit: _Visit) -> wire.Answer:
         call, scope = visit.call, visit.scope

@@ -18,7 +18,9 @@ class Fault:
     """One rule. ``match`` is a regular expression over the whole of ``service:Operation``.
 
     ``when``: ``before`` the act, or ``after`` it: the act happens, then the socket is closed without an answer.
-    Without a ``code`` a ``before`` fault only delays. ``delay`` is in virtual seconds. ``count`` None: for ever.
+    ``code`` may be an error code, or ``throttle`` or ``unavailable`` for what the service in question says then
+    (``status`` is then the service's, too). Without a ``code`` a ``before`` fault only delays. ``delay`` is in
+    virtual seconds. ``count`` None: for ever.
     """
 
     match: str
@@ -32,6 +34,31 @@ class Fault:
     region: str = ""
     id: int = 0
     hits: int = 0
+
+    def error(self, service: str) -> tuple[str, str, int]:
+        """Code, message and HTTP status of this fault in a service."""
+        words = _WORDS.get(self.code)
+        return (self.code, self.message, self.status) if words is None else words.get(service, words[""])
+
+
+#: how each service says that it is asked too often, and that it cannot answer; "" is every other service
+_THROTTLE = {
+    "": ("ThrottlingException", "Rate exceeded", 400),
+    "ec2": ("RequestLimitExceeded", "Request limit exceeded.", 503),
+    "s3": ("SlowDown", "Please reduce your request rate.", 503),
+    "iam": ("Throttling", "Rate exceeded", 400),
+    "sts": ("Throttling", "Rate exceeded", 400),
+    "cloudformation": ("Throttling", "Rate exceeded", 400),
+    "service-quotas": ("TooManyRequestsException", "Rate exceeded", 429),
+}
+_UNAVAILABLE = {
+    "": ("InternalFailure", "The request processing has failed because of an unknown error, exception or failure.", 500),
+    "ec2": ("Unavailable", "The server is overloaded and can't handle the request.", 503),
+    "s3": ("ServiceUnavailable", "Service is unable to handle request.", 503),
+    "eks": ("ServerException", "The service is unable to process your request.", 500),
+    "iam": ("ServiceFailure", "The request processing has failed because of an unknown error, exception or failure.", 500),
+}
+_WORDS: dict[str, dict[str, tuple[str, str, int]]] = {"throttle": _THROTTLE, "unavailable": _UNAVAILABLE}
 
 
 class Faults:

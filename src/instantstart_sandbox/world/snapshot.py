@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _HEADER = b"instantstart-sandbox snapshot 1\n"
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-#: a save that takes longer than this (real seconds) is put off and several changes are saved at once
+#: a save that takes longer than this (seconds of CPU) is put off and several changes are saved at once
 _QUICK_SECONDS = 0.03
 _DEBOUNCE_SECONDS = 0.2
 #: big objects in S3 make a save dear; it then happens so rarely that it takes a sixth of the time at most
@@ -58,7 +58,7 @@ class Snapshot:
     def save(self) -> None:
         """Write everything now. Raises OSError when the disk refuses; the old file then stays."""
         with self._world.clock.lock:
-            started = time.monotonic()
+            started = time.thread_time()
             if self._world.moto_dirty or not self._moto:
                 self._moto = _dump_backends()
             owned = {"clock": self._world.clock.dump(), "settings": self._world.settings.dump(), "state": self._world.state}
@@ -66,7 +66,7 @@ class Snapshot:
             _replace(self._path, b"".join((_HEADER, line, b"\n", self._moto)))
             self._world.dirty = self._world.moto_dirty = False
             self._saved_at = time.monotonic()
-            self._cost = self._saved_at - started
+            self._cost = time.thread_time() - started
 
     def restore(self) -> bool:
         """Take over the saved world; False when there is none. ValueError when the file is not one of ours."""

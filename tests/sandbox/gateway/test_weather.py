@@ -107,3 +107,12 @@ def test_time_moves_by_warp_and_rate(sandbox: Any) -> None:
     before = sandbox.admin("now")["now"]
     sandbox.admin("warp", seconds=600)
     assert 600 <= sandbox.admin("now")["now"] - before < 660
+
+
+def test_each_service_throttles_in_its_own_words(sandbox: Any, refused: Any) -> None:
+    sandbox.admin("fault", match=".*", code="throttle", count=None)
+    codes = {
+        service: refused(getattr(sandbox.client(service), call))
+        for service, call in (("ec2", "describe_vpcs"), ("s3", "list_buckets"), ("eks", "list_clusters"), ("iam", "list_roles"))
+    }
+    assert codes == {"ec2": "RequestLimitExceeded", "s3": "SlowDown", "eks": "ThrottlingException", "iam": "Throttling"}
