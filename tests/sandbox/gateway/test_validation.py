@@ -111,3 +111,23 @@ def test_a_timer_that_fails_is_a_crash_and_stops_nobody(open_sandbox: Any) -> No
     assert sandbox.admin("warp", seconds=20)["rate"] == 1.0
     assert ran == [1]
     assert [c["service"] for c in sandbox.admin("crashes")] == ["clock"]
+
+
+def test_sixteen_clients_at_once_make_one_of_each(sandbox: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from botocore.exceptions import ClientError
+
+    clients = [sandbox.client("ec2") for _ in range(16)]
+    vpc = clients[0].create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+
+    def make(client: Any) -> str:
+        try:
+            client.create_subnet(VpcId=vpc, CidrBlock="10.0.16.0/20")
+        except ClientError as error:
+            return str(error.response["Error"]["Code"])
+        return "made"
+
+    with ThreadPoolExecutor(16) as pool:
+        results = sorted(pool.map(make, clients))
+    assert results == ["InvalidSubnet.Conflict"] * 15 + ["made"]
