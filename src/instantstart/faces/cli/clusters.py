@@ -39,7 +39,7 @@ def list_clusters(
         "NODES": _counts,
         "EKS": "eks_name",
         "HYPERPOD": "hyperpod_name",
-        "OPERATION": lambda c: (c.get("operation") or {}).get("workflow"),
+        "NOW": lambda c: (c.get("operation") or {}).get("workflow"),
         "WHY": "why",
     }
     if output is not TABLE:

@@ -36,14 +36,19 @@ STYLES = {
 }  # fmt: skip
 
 
+#: columns that are copied by hand or cut by other programs: never folded while another column can be
+_KEPT_WHOLE = frozenset({"ID", "TAG", "NAME", "TYPE", "OPERATION", "INSTANCE", "STATUS", "STATE", "CLUSTER"})
+_PIPE_WIDTH = 2000
+
+
 def out() -> Console:
-    """Standard output; made anew so that redirected streams are seen."""
-    return Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
+    """Standard output; made anew so that redirected streams are seen. Nothing is folded where no terminal is."""
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def err() -> Console:
     """Standard error: progress, notes and problems, so that standard output stays parseable."""
-    return Console(file=sys.stderr, highlight=False, soft_wrap=not sys.stderr.isatty())
+    return Console(file=sys.stderr, highlight=False, width=None if sys.stderr.isatty() else _PIPE_WIDTH)
 
 
 def data(value: Any, form: Format) -> None:
@@ -67,7 +72,7 @@ def rows(items: Sequence[Row], columns: Columns, form: Format, empty: str = "Not
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for header in columns:
-        table.add_column(header, overflow="fold")
+        table.add_column(header, overflow="fold", no_wrap=header in _KEPT_WHOLE)
     for item in items:
         table.add_row(*(cell(pick(item) if callable(pick) else item.get(pick)) for pick in columns.values()))
     out().print(table)
@@ -90,12 +95,20 @@ def cell(value: Any) -> Text:
     """One value as text that no markup or control character can break."""
     if value is None or value == "" or value in ([], {}):
         return Text("-", style="bright_black")
-    if isinstance(value, bool):
-        return Text("yes" if value else "no")
-    if isinstance(value, (dict, list)):
-        return Text(_printable(json.dumps(value, ensure_ascii=False)))
-    text = _printable(str(value))
+    text = _printable(_worded(value))
     return Text(text, style=STYLES.get(text, ""))
+
+
+def _worded(value: Any) -> str:
+    """A nested value in words: fields after each other, the items of a list on lines of their own when they have fields."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        kept = ((key.replace("_", " "), _worded(inner)) for key, inner in value.items() if inner not in (None, "", [], {}))
+        return ", ".join(f"{key}: {inner}" if "\n" not in inner else f"{key}:\n{inner}" for key, inner in kept)
+    if isinstance(value, list):
+        return ("\n" if any(isinstance(each, Mapping) for each in value) else ", ").join(_worded(each) for each in value)
+    return str(value)
 
 
 def _printable(text: str) -> str:

@@ -93,8 +93,8 @@ def show_plan(plan: Mapping[str, Any], output: show.Format, *, note: bool = Fals
 
 
 def _told(item: Any) -> Any:
-    if isinstance(item, Mapping):
-        return show.cell(", ".join(f"{key.replace('_', ' ')} {value}" for key, value in item.items() if value not in (None, [], {}, "")))
+    if isinstance(item, Mapping) and {"level", "check", "detail"} <= set(item):  # a finding of the preflight
+        return show.cell(f"{item['level']}: {item['check'].replace('_', ' ')}: {item['detail']} {item.get('hint') or ''}".rstrip())
     return show.cell(item)
 
 

@@ -76,7 +76,7 @@ def _line(stage: Json) -> str:
 
 
 def _counted(stage: Json) -> str:
-    progress = stage.get("progress")
+    progress = stage.get("progress") if stage["status"] in ("running", "waiting", "blocked", "failed") else None
     return f" {progress['done']}/{progress['total']} {progress['unit']}" if progress else ""
 
 

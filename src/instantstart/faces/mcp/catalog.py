@@ -31,6 +31,7 @@ class Shape(StrEnum):
     operations = "operations"
     events = "events"
     instance_types = "instance_types"
+    clusters = "clusters"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _step(name: str, says: str, *, names_cluster: bool = False) -> Tool:
 
 
 TOOLS: tuple[Tool, ...] = (
-    Tool("cluster_list", "List clusters with account, region and state."),
+    Tool("cluster_list", "List clusters with account, region and state.", shape=Shape.clusters),
     Tool("cluster_get", "Show one cluster: stages done and missing, EKS, HyperPod, nodes, storage."),
     Tool("node_list", "List nodes with type, capacity, health and readiness."),
     Tool("zone_list", "List zones where HyperPod nodes can go."),

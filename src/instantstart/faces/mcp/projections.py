@@ -127,12 +127,26 @@ def instance_types(document: Mapping[str, Any]) -> Json:
     return compact({"region": document["region"], "total": document["total"], "shown": len(items), "items": items})  # type: ignore[no-any-return]
 
 
+def clusters(document: Mapping[str, Any]) -> Json:
+    """Clusters on a line each, and where was looked."""
+    keys = ("tag", "region", "state", "managed", "why", "eks_name", "hyperpod_name", "selected")
+    items = [
+        {key: c.get(key) for key in keys}
+        | {"nodes": ", ".join(f"{g['name']} {g['current']}/{g['target']} {g['instance_type']}" for g in c.get("groups", ()))}
+        | {"operation_id": (c.get("operation") or {}).get("id")}
+        for c in document["items"]
+    ]
+    where = {key: document.get(key) for key in ("account", "regions", "total", "cursor")}
+    return compact(where | {"shown": len(items), "items": items})  # type: ignore[no-any-return]
+
+
 _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
     Shape.compact: compact,
     Shape.operation: operation,
     Shape.operations: operations,
     Shape.events: events,
     Shape.instance_types: instance_types,
+    Shape.clusters: clusters,
 }
 
 

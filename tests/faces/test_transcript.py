@@ -1,0 +1,153 @@
+"""The agent's job by tools alone, on real processes: the sandbox, the control plane, and the official client over both transports."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from instantstart.faces.cli import demo
+from instantstart.faces.cli import main as cli
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+RATE = 60.0
+INSTANCE_TYPE = "ml.g5.8xlarge"
+AT_REST = ("succeeded", "failed", "cancelled", "blocked")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A running sandbox and control plane."""
+
+    url: str
+    sign_in: str
+    admin: str
+    agent: str
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Both processes, and the token of an agent with the role operator."""
+    folder = tmp_path_factory.mktemp("transcript")
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
+        patch.setenv("CI", "true")  # the sandbox takes a free port
+        aws = stack.enter_context(demo.sandbox(folder, RATE))
+        url, sign_in = stack.enter_context(demo.control_plane(folder, 0, RATE, aws))
+        admin = (folder / "control-plane" / "admin-token").read_text().strip()
+        asked = {"name": "agent", "role": "operator", "kind": "agent"}
+        made = httpx2.post(f"{url}/api/v1/tokens", json=asked, headers={"Authorization": f"Bearer {admin}"})
+        yield Place(url, sign_in, admin, made.json()["token"])
+
+
+@contextlib.asynccontextmanager
+async def connected(place: Place, transport: str) -> AsyncIterator[Client]:
+    """A client over ``http`` or ``stdio``."""
+    if transport == "http":
+        headers = {"Authorization": f"Bearer {place.agent}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(f"{place.url}/mcp", http_client=http)) as client,
+        ):
+            yield client
+        return
+    environment = {**os.environ, "INSTANTSTART_URL": place.url, "INSTANTSTART_TOKEN": place.agent}
+    async with Client(
+        stdio_client(StdioServerParameters(command=sys.executable, args=["-m", "instantstart", "mcp"], env=environment))
+    ) as client:
+        yield client
+
+
+class Agent:
+    """Calls tools and follows what they begin."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The answer of a tool that must not fail."""
+        answer = await self._client.call_tool(tool, arguments)
+        assert not answer.is_error, answer.content
+        assert len(answer.content[0].text) <= 8000  # type: ignore[union-attr]
+        return dict(answer.structured_content)
+
+    async def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The problem of a tool that must fail."""
+        answer = await self._client.call_tool(tool, arguments)
+        assert answer.is_error
+        return dict(answer.structured_content)
+
+    async def to_the_end(self, operation: dict[str, Any]) -> dict[str, Any]:
+        """Poll the status tool that the answer names."""
+        status = operation
+        while status["status"] not in AT_REST:
+            status = await self.ask(status["status_tool"], operation_id=operation["operation_id"], seconds=50)
+        assert status["status"] == "succeeded", status
+        return status
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_from_an_empty_account_to_a_verified_cluster_by_tools_alone(place: Place, transport: str) -> None:
+    anyio.run(_transcript, place, transport)
+
+
+async def _transcript(place: Place, transport: str) -> None:
+    async with connected(place, transport) as client:
+        agent = Agent(client)
+        before = await agent.ask("cluster_list")
+        assert before["account"]
+        begun = await agent.ask("eks_create")
+        tag = begun["cluster"]
+        assert tag.startswith("hypd-")
+        early = await agent.refused("dependencies_configure", cluster=tag)
+        assert early["code"] == "cluster.stage_missing"
+        assert "eks_create" in early["hint"]
+        await agent.to_the_end(begun)
+        await agent.to_the_end(await agent.ask("cluster_select", cluster=tag))
+        await agent.to_the_end(await agent.ask("dependencies_configure"))
+        zones = await agent.ask("zone_list", instance_type=INSTANCE_TYPE)
+        types = await agent.ask("instance_type_list", contains="g5")
+        assert INSTANCE_TYPE in [t["name"] for t in types["items"]]
+        zone = next(z["zone_id"] for z in zones["items"] if z["offers_type"])
+        asked = {"zone": zone, "instance_type": INSTANCE_TYPE, "instance_count": 1, "capacity_type": "on_demand"}
+        await agent.to_the_end(await agent.ask("hyperpod_create", **asked))
+        await agent.to_the_end(await agent.ask("storage_configure"))
+        summary = (await agent.to_the_end(await agent.ask("cluster_verify")))["result"]
+        assert summary["verified"] is True
+        assert (summary["eks"]["name"], summary["hyperpod"]["name"]) == (f"eks-{tag}", f"hp-{tag}")
+        assert (summary["nodes"]["wanted"], summary["nodes"]["ready"]) == (1, 1)
+        node = summary["nodes"]["items"][0]
+        assert (node["instance_type"], node["capacity_type"], node["schedulable"]) == (INSTANCE_TYPE, "on_demand", True)
+        assert all(claim["bound"] for claim in summary["storage"])
+        listed = {c["tag"]: c for c in (await agent.ask("cluster_list"))["items"]}
+        assert (listed[tag]["state"], listed[tag]["selected"]) == ("ready", True)
+
+
+def test_the_sign_in_link_opens_a_console_session_once(place: Place) -> None:
+    code = place.sign_in.partition("#code=")[2]
+    with httpx2.Client(base_url=place.url, headers={"Origin": place.url}) as browser:
+        assert browser.post("/api/v1/session", json={"code": code}).status_code == 201
+        assert browser.get("/api/v1/me").json()["face"] == "console"
+        assert browser.post("/api/v1/session", json={"code": code}).status_code == 401
+
+
+def test_the_command_line_deletes_what_the_agent_made(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("INSTANTSTART_URL", place.url)
+    monkeypatch.setenv("INSTANTSTART_TOKEN", place.admin)
+    headers = {"Authorization": f"Bearer {place.admin}"}
+    tags = [c["tag"] for c in httpx2.get(f"{place.url}/api/v1/clusters", headers=headers).json()["items"]]
+    assert tags
+    assert cli.run(["cluster", "delete", tags[0], "--yes"]) == 0
+    left = [c["tag"] for c in httpx2.get(f"{place.url}/api/v1/clusters", headers=headers).json()["items"]]
+    assert tags[0] not in left
