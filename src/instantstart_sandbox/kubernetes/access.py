@@ -130,11 +130,6 @@ _POLICIES: Final[dict[str, tuple[Object, ...]]] = {
 }
 
 
-def has_policy(name: str) -> bool:
-    """Whether an EKS access policy of this name is known."""
-    return name in _POLICIES
-
-
 class Authorizer:
     """Decides from the RBAC objects in the store and the access policies of the caller."""
 

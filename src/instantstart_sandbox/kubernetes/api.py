@@ -24,6 +24,7 @@ from instantstart_sandbox.kubernetes.openapi import OpenApi
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.reviews import Reviews
 from instantstart_sandbox.kubernetes.selectors import matcher
+from instantstart_sandbox.kubernetes.store import StorageError
 from instantstart_sandbox.kubernetes.tables import table
 from instantstart_sandbox.kubernetes.watch import Stream, Watching, versioned
 from instantstart_sandbox.world.seams import Identity
@@ -66,6 +67,9 @@ class Api:
         except ApiError as error:
             if not request.answered:
                 await request.answer(error.code, error.status())
+        except StorageError as failure:
+            full = ApiError(500, "InternalError", f"etcdserver: mvcc: database space exceeded: {failure}", {})
+            await request.answer(500, full.status())
         except Exception as crash:  # noqa: BLE001 - the request boundary: a crash is logged and answered as a 500
             _LOG.exception("the API server crashed on a request", extra={"method": request.method, "path": request.path})
             if not request.answered:

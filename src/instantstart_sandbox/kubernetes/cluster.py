@@ -77,7 +77,7 @@ from instantstart_sandbox.kubernetes.deletion import Deletion
 from instantstart_sandbox.kubernetes.logs import LogQuery, read
 from instantstart_sandbox.kubernetes.pipeline import DEFINITIONS, Pipeline
 from instantstart_sandbox.kubernetes.resources import Resource
-from instantstart_sandbox.kubernetes.store import ADDED, Store
+from instantstart_sandbox.kubernetes.store import ADDED, DELETED, Store
 from instantstart_sandbox.kubernetes.tokens import ServiceAccountTokens
 from instantstart_sandbox.kubernetes.watch import Subscription
 from instantstart_sandbox.world.clock import Clock
@@ -234,13 +234,17 @@ class Cluster:
     async def _expire_events(self) -> None:
         """Events live one hour, as on EKS."""
         resource = self.catalog.find("events")
+        known: dict[str, tuple[int, float]] = {}
         while True:
-            await asyncio.sleep(_SWEEP_SECONDS / max(self.clock.rate, 1.0))
-            limit = self.clock.now() - _EVENT_SECONDS
-            for obj in self.read_all("events"):
-                last = obj.get("lastTimestamp") or obj["metadata"]["creationTimestamp"]
-                if dt.datetime.fromisoformat(last).timestamp() < limit:
-                    self.pipeline.commit(resource, "DELETED", obj)
+            await asyncio.sleep(max(_SWEEP_SECONDS / self.clock.rate, 5.0))
+            limit, before, known = self.clock.now() - _EVENT_SECONDS, known, {}
+            for key, entry in list(self.pipeline.collection(resource).scan()):
+                seen = before.get(key)
+                last = seen[1] if seen and seen[0] == entry.revision else _last_time(entry.object())
+                if last < limit:
+                    self.pipeline.commit(resource, DELETED, entry.object())
+                else:
+                    known[key] = (entry.revision, last)
 
     # ------------------------------------------------------------------ what every cluster has
 
@@ -285,3 +289,9 @@ class Cluster:
         namespace = obj["metadata"]["name"]
         self._ensure("serviceaccounts", {"metadata": {"name": "default", "namespace": namespace}})
         self._ensure("configmaps", {"metadata": {"name": "kube-root-ca.crt", "namespace": namespace}, "data": {"ca.crt": self.ca_pem}})
+
+
+def _last_time(event: Object) -> float:
+    """When an Event was last seen, in seconds since the epoch."""
+    stamp = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
+    return dt.datetime.fromisoformat(stamp).timestamp()

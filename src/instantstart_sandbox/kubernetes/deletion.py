@@ -66,6 +66,8 @@ class Deletion:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
+        #: definition -> the generation that is being served
+        self._served: dict[str, int] = {}
         pipeline.after.append(self._after)
 
     def delete(self, resource: Resource, namespace: str | None, name: str, options: DeleteOptions) -> Object:
@@ -172,8 +174,12 @@ class Deletion:
         catalog = self.pipeline.catalog
         if kind == DELETED:
             catalog.remove(obj["spec"]["group"], obj["spec"]["names"]["plural"])
+            self._served.pop(obj["metadata"]["name"], None)
             return
-        crd.serve(catalog, obj)
+        name, generation = obj["metadata"]["name"], obj["metadata"].get("generation", 0)
+        if self._served.get(name) != generation or name not in catalog:
+            crd.serve(catalog, obj)
+            self._served[name] = generation
         if obj["metadata"].get("deletionTimestamp"):
             return
         status = crd.established_status(obj, self.pipeline.timestamp())

@@ -23,7 +23,6 @@ from instantstart_sandbox.kubernetes.errors import (
     invalid,
     modified,
     not_found,
-    required,
 )  # fmt: skip
 from instantstart_sandbox.kubernetes.ownership import Writer
 from instantstart_sandbox.kubernetes.resources import Catalog, Resource
@@ -311,6 +310,3 @@ def _undeclared(refusal: ApiError, body: Object, resource: Resource, options: Op
     about = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {resource.api_version}, Kind={resource.kind}"
     field = refusal.message.split('unknown field "', 1)[1].split('"', 1)[0]
     return ApiError(500, "", f"failed to create typed patch object ({about}): .{field}: field not declared in schema")
-
-
-__all__ = ["DEFINITIONS", "PATCHES", "Pipeline", "required", "unsupported_patch"]

@@ -46,6 +46,7 @@ _DATA_KEY_TEXT: Final = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', "
     f"{_USED} '[-._a-zA-Z0-9]+')"
 )
+_LARGEST_ANNOTATIONS: Final = 256 * 1024
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
@@ -97,6 +98,8 @@ def metadata_causes(obj: Object, resource: Resource) -> list[Cause]:
     name = metadata.get("name", "")
     causes = name_causes(name, resource) if name else [required("metadata.name", "name or generateName is required")]
     causes += label_causes(metadata.get("labels") or {}, "metadata.labels")
+    if sum(len(k) + len(v) for k, v in (metadata.get("annotations") or {}).items()) > _LARGEST_ANNOTATIONS:
+        causes.append(Cause("metadata.annotations", "FieldValueTooLong", f"Too long: may not be more than {_LARGEST_ANNOTATIONS} bytes"))
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         if not resource.custom and "/" not in finalizer and finalizer not in ("orphan", "foregroundDeletion", "kubernetes"):
             causes.append(

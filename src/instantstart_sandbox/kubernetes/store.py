@@ -14,8 +14,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
@@ -26,6 +27,10 @@ Listener = Callable[["Change"], None]
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 LOG_LENGTH = 20_000
 _COMPACT_BYTES = 64 * 1024 * 1024
+
+
+class StorageError(Exception):
+    """The disk did not take a write; the store is as it was before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,9 @@ class Store:
         self._owned: dict[str, set[tuple[str, str]]] = {}
         self._owners: dict[tuple[str, str], tuple[str, ...]] = {}
         self._folder = folder
-        self._journal: BinaryIO | None = None
+        self._journal: FileIO | None = None
+        self._compact_at = _COMPACT_BYTES
+        self._closed = False
         self._snapshot_revision = 0
         self._pending: dict[str, list[tuple[int, str, str, bytes]]] = {}
         if folder is not None:
@@ -162,13 +169,19 @@ class Store:
     # ------------------------------------------------------------------ writing
 
     def commit(self, collection: Collection, kind: str, key: str, obj: Object) -> Object:
-        """Write one change; answers ``obj`` with its new resourceVersion. The caller has checked every precondition."""
-        self.revision += 1
-        metadata = {**obj["metadata"], "resourceVersion": str(self.revision)}
+        """Write one change; answers ``obj`` with its new resourceVersion. The caller has checked every precondition.
+
+        StorageError when the disk does not take it (nothing is changed then) or when the store is closed.
+        """
+        revision = self.revision + 1
+        metadata = {**obj["metadata"], "resourceVersion": str(revision)}
         obj = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], **obj, "metadata": metadata}
         raw = orjson.dumps(obj)
-        self._write_journal(self.revision, kind, collection.name, key, raw)
-        self._record(collection, self.revision, kind, key, (obj, raw))
+        self._append(_line(revision, kind, collection.name, key, raw))
+        self.revision = revision
+        self._record(collection, revision, kind, key, (obj, raw))
+        if self._journal is not None and self._journal.tell() > self._compact_at:
+            self.snapshot()
         return obj
 
     def _record(self, collection: Collection, revision: int, kind: str, key: str, body: tuple[Object, bytes]) -> None:
@@ -201,12 +214,22 @@ class Store:
 
     # ------------------------------------------------------------------ the disk
 
-    def _write_journal(self, revision: int, kind: str, name: str, key: str, raw: bytes) -> None:
+    def _append(self, line: bytes) -> None:
+        """Put one line on disk whole, or not at all."""
+        if self._closed:
+            raise StorageError("the store is closed")
         if self._journal is None:
             return
-        self._journal.write(_line(revision, kind, name, key, raw))
-        if self._journal.tell() > _COMPACT_BYTES:
-            self.snapshot()
+        before = self._journal.tell()
+        try:
+            if self._journal.write(line) == len(line):
+                return
+            why = "no space left for a whole line"
+        except OSError as failure:
+            why = str(failure)
+        self._journal.truncate(before)
+        self._journal.seek(before)
+        raise StorageError(why)
 
     def snapshot(self) -> None:
         """Write the present state to one file and begin a new journal. A crash at any point loses nothing."""
@@ -219,14 +242,15 @@ class Store:
                 out.writelines(_line(revision, kind, name, key, raw) for revision, kind, key, raw in rows)
             for name, collection in self.collections.items():
                 out.writelines(_line(e.revision, ADDED, name, k, e.raw) for k, e in collection.scan())
-            out.flush()
-            os.fsync(out.fileno())
+            self._compact_at = max(_COMPACT_BYTES, 2 * out.tell())
         fresh.replace(target)
-        self.close()
+        if self._journal is not None:
+            self._journal.close()
         self._journal = (self._folder / "journal").open("wb", buffering=0)
 
     def close(self) -> None:
-        """Close the journal; every commit is already in it."""
+        """Close the journal; every commit is already in it, and no other is taken."""
+        self._closed = True
         if self._journal is not None:
             self._journal.close()
             self._journal = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instantstart_sandbox.kubernetes.store import ADDED, DELETED, MODIFIED, Collection, Store
+from instantstart_sandbox.kubernetes.store import ADDED, DELETED, MODIFIED, Collection, StorageError, Store
 
 from .conftest import start
 from .objects import DEFINITIONS, MAPS, WIDGETS, config_map, widget, widget_definition
@@ -117,3 +119,23 @@ def test_a_deleted_cluster_leaves_nothing(tmp_path: Path) -> None:
     world.server.delete_cluster(world.cluster.arn)
     world.server.close()
     assert not folder.exists()
+
+
+def test_a_full_disk_refuses_the_write_and_harms_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    collection = store.collection("things")
+    write(store, collection, "a", 1)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "journal").stat().st_size + 20, limits[1]))
+    try:
+        with pytest.raises(StorageError):
+            write(store, collection, "b", 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (state(collection), store.revision) == ({"a": 1}, 2)
+    write(store, collection, "c", 3)
+    store.close()
+    with pytest.raises(StorageError):
+        write(store, collection, "d", 4)
+    assert state(Store(tmp_path).collection("things")) == {"a": 1, "c": 3}
