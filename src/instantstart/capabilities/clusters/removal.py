@@ -5,9 +5,11 @@ The order is aws-facts A5 and A1.7: HyperPod before the roles and subnets its no
 
 from __future__ import annotations
 
+from typing import Any
+
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait, pace
-from instantstart.capabilities.clusters.rules import site
+from instantstart.capabilities.clusters.rules import Site, site
 from instantstart.capabilities.room import Room
 from instantstart.ensure import buckets, eks, hyperpod, identity, leftovers, network, outside, stacks
 from instantstart.operations.declare import Run
@@ -48,6 +50,13 @@ def remove_hyperpod(room: Room, run: Run) -> Outcome:
     have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
     if have is None:
         return Done(already=run.waited_seconds < 5)
+    try:
+        return _delete_hyperpod(where, run, have)
+    except problems.NotFound:  # its deletion ended between two of our calls
+        return Wait(1, "The HyperPod cluster has just gone")
+
+
+def _delete_hyperpod(where: Site, run: Run, have: dict[str, Any]) -> Outcome:
     hyperpod.check_ours(where.aws, have, where.tag)
     if have["ClusterStatus"] == "Deleting":
         stuck = hyperpod.stuck_reason(where.aws, have["ClusterName"])
