@@ -16,7 +16,7 @@ from instantstart.kube.connect import ClusterRef, KubeGateway
 from instantstart_sandbox.kubernetes import controllers
 from instantstart_sandbox.kubernetes.server import KubernetesServer
 from instantstart_sandbox.world.clock import Clock as WorldClock
-from instantstart_sandbox.world.seams import Addon, Identity, Instance
+from instantstart_sandbox.world.seams import Identity, Instance
 
 STAND_INS = Path(__file__).parents[2] / "src" / "instantstart_sandbox" / "bundles"
 FACTS = {"region": "eu-west-1", "dns_suffix": "example.invalid"}
@@ -33,9 +33,6 @@ class Aws(FakeAws):
 
     def authenticate(self, cluster: str, token: str) -> Identity | None:
         return Identity("arn:admin", "admin", (), (("AmazonEKSClusterAdminPolicy", ()),)) if token in self.admitted else None
-
-    def addons(self, cluster: str) -> list[Addon]:
-        return list(self.installed)
 
 
 @dataclass

@@ -81,9 +81,13 @@ def test_pods_that_fit_nowhere_wait_for_nodes_with_the_schedulers_sentence(sandb
     kube, release = sandbox.kube, web(resources={"limits": {"nvidia.com/gpu": "1"}})
     sandbox.join("ml.m5.2xlarge")
     settled(lambda: manifests.ensure(kube, release))
-    seen = reaches(kube, release, State.waiting_for_nodes)
-    assert seen.why is not None
-    assert "Insufficient nvidia.com/gpu" in seen.why
+
+    def look() -> Outcome:
+        why = workloads.observe(kube, release).why or ""
+        return Done() if "Insufficient nvidia.com/gpu" in why else Wait(1, why)
+
+    settled(look, 400)
+    assert workloads.observe(kube, release).state is State.waiting_for_nodes
 
 
 def test_an_image_that_is_nowhere_is_failing(sandbox: Sandbox) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum, StrEnum
+from typing import Any
 
 from instantstart.base import problems
 from instantstart.ensure.releases import Release, Resource, Role, identity, is_ours, manager_of, sentence
@@ -39,7 +40,9 @@ def settle_role(cluster: KubeCluster, release: Release, takeover: Takeover) -> S
     if takeover is Takeover.adopt:
         return Settled.use_theirs
     if takeover is Takeover.refuse:
-        raise _taken("bundle.role_taken", f"The cluster already has {release.roles[0].name}", release, others)
+        named = _named(others)
+        detail = f"The cluster already has {release.roles[0].name}: {_told(named)}."
+        raise problems.Conflict("bundle.role_taken", detail, hint=_choice(release), evidence=_evidence(release, named))
     for other in others:
         metadata = other["metadata"]
         cluster.delete(other["kind"], metadata["name"], metadata["namespace"], propagation=Propagation.foreground, uid=metadata["uid"])
@@ -55,7 +58,9 @@ def settle_names(cluster: KubeCluster, release: Release, takeover: Takeover) -> 
         return []
     others = list(_namesakes(cluster, release))
     if others and takeover is Takeover.refuse:
-        raise _taken("bundle.object_not_ours", "Objects of these names were not made by InstantStart", release, others)
+        named = _named(others)
+        detail = f"Objects of these names were not made by InstantStart: {_told(named)}."
+        raise problems.Conflict("bundle.object_not_ours", detail, hint=_choice(release), evidence=_evidence(release, named))
     return [identity(other) for other in others]
 
 
@@ -84,13 +89,20 @@ def _namesakes(cluster: KubeCluster, release: Release) -> Iterator[Resource]:
             yield live
 
 
-def _taken(code: str, told: str, release: Release, others: Sequence[Resource]) -> problems.Conflict:
-    named = [{"object": identity(o), "manager": manager_of(o)} for o in others]
-    told_by = sentence(f"{n['object']} (by {n['manager']})" for n in named)
-    return problems.Conflict(
-        code,
-        f"{told}: {told_by}.",
-        hint=f"Choose adopt (keep what is there; InstantStart does not manage it) or overwrite (put {release.name} {release.version} "
-        "in its place; whoever installed it may put it back).",
-        evidence={"bundle": release.name, "version": release.version, "found": named[:50], "choices": ["adopt", "overwrite"]},
+def _named(others: Sequence[Resource]) -> list[dict[str, str]]:
+    return [{"object": identity(o), "manager": manager_of(o)} for o in others]
+
+
+def _told(named: Sequence[dict[str, str]]) -> str:
+    return sentence(f"{n['object']} (by {n['manager']})" for n in named)
+
+
+def _choice(release: Release) -> str:
+    return (
+        f"Choose adopt (keep what is there; InstantStart does not manage it) or overwrite (put {release.name} {release.version} "
+        "in its place; whoever installed it may put it back)."
     )
+
+
+def _evidence(release: Release, named: list[dict[str, str]]) -> dict[str, Any]:
+    return {"bundle": release.name, "version": release.version, "found": named[:50], "choices": ["adopt", "overwrite"]}

@@ -107,7 +107,8 @@ def explain_webhook(cluster: KubeCluster, error: problems.Busy) -> problems.Busy
     behind = _pods(cluster, namespace, selector) if selector else []
     told = pods.explain(behind)
     state = f"its service {service} is not there" if found is None else told.text if told else "its pods run, the endpoint is not there yet"
-    better = problems.Busy(error.code, f"The webhook {error.evidence['webhook']} is not answering: {state}", evidence=error.evidence)
+    detail = f"The webhook {error.evidence['webhook']} is not answering: {state}"
+    better = problems.Busy("kubernetes.webhook_not_ready", detail, evidence=error.evidence)
     better.retry_after_seconds = error.retry_after_seconds
     return better
 

@@ -82,7 +82,7 @@ class Told:
 def from_response(code: int, body: bytes, headers: Mapping[str, str], call: Call) -> problems.Problem:
     """The Problem that an answer of 400 or more tells."""
     told = read_status(code, body, headers)
-    return _BY_CODE.get(told.code, _other)(told, call)
+    return _wait_as_told(_BY_CODE.get(told.code, _other)(told, call), told)
 
 
 def read_status(code: int, body: bytes, headers: Mapping[str, str]) -> Told:
@@ -101,25 +101,21 @@ def read_status(code: int, body: bytes, headers: Mapping[str, str]) -> Told:
 def from_transport(error: Exception, call: Call) -> problems.Unreachable:
     """The Problem for a request that got no answer: neither yes nor no."""
     where = f"the Kubernetes API of {call.ref.name}"
+    facts = call.evidence(endpoint=call.ref.endpoint, error=f"{type(error).__name__}: {error}".rstrip(": "))
     if isinstance(error, httpx2.ConnectError) and _is_certificate(error):
         return problems.Unreachable(
             "kubernetes.certificate_not_trusted",
             f"What answers at the address of {call.ref.name} shows a certificate that the cluster's authority did not sign.",
             hint="The cluster may have been made anew under the same name: read it again from EKS, or import it again.",
-            evidence=call.evidence(endpoint=call.ref.endpoint, error=str(error)),
+            evidence=facts,
         )
-    code, detail = "kubernetes.connection_lost", f"The connection to {where} broke before the answer came."
     if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)):
-        code, detail = "kubernetes.unreachable", f"No connection to {where}."
-    elif isinstance(error, httpx2.TimeoutException):
-        code, detail = "kubernetes.no_answer", f"No answer from {where} in time; whether the request was done is not known."
-    return problems.Unreachable(
-        code,
-        detail,
-        hint="If the cluster was deleted outside InstantStart, forget it or import it again. "
-        "A private endpoint is reached only from its own network.",
-        evidence=call.evidence(endpoint=call.ref.endpoint, error=f"{type(error).__name__}: {error}".rstrip(": ")),
-    )
+        hint = "If the cluster was deleted outside InstantStart, forget it. A private endpoint is reached only from its own network."
+        return problems.Unreachable("kubernetes.unreachable", f"No connection to {where}.", hint=hint, evidence=facts)
+    if isinstance(error, httpx2.TimeoutException):
+        detail = f"No answer from {where} in time; whether the request was done is not known."
+        return problems.Unreachable("kubernetes.no_answer", detail, evidence=facts)
+    return problems.Unreachable("kubernetes.connection_lost", f"The connection to {where} broke before the answer came.", evidence=facts)
 
 
 def iam_principal(arn: str) -> str:
@@ -271,13 +267,15 @@ def _bad_request(told: Told, call: Call) -> problems.Problem:
 
 
 def _expired(told: Told, call: Call) -> problems.Problem:
-    return _busy("kubernetes.expired", "The list or watch goes further back than the API server remembers: read it anew.", told, call)
+    detail = "The list or watch goes further back than the API server remembers: read it anew."
+    return problems.Busy("kubernetes.expired", detail, evidence=call.evidence(told.code))
 
 
 def _too_many(told: Told, call: Call) -> problems.Problem:
+    facts = call.evidence(told.code)
     if told.has_cause("DisruptionBudget") or "disruption budget" in told.message:
-        return _busy("kubernetes.disruption_budget", f"A disruption budget holds the pod: {told.message}", told, call)
-    return _busy("kubernetes.throttled", f"The Kubernetes API of {call.ref.name} asks us to slow down.", told, call)
+        return problems.Busy("kubernetes.disruption_budget", f"A disruption budget holds the pod: {told.message}", evidence=facts)
+    return problems.Busy("kubernetes.throttled", f"The Kubernetes API of {call.ref.name} asks us to slow down.", evidence=facts)
 
 
 def _server_error(told: Told, call: Call) -> problems.Problem:
@@ -285,17 +283,21 @@ def _server_error(told: Told, call: Call) -> problems.Problem:
     if webhook and any(text in told.message for text in _WEBHOOK_ASLEEP):
         found = _WEBHOOK_SERVICE.search(told.message)
         service = None if found is None else f"{found[2]}/{found[1]}" if found[1] else found[3]
-        detail = f"The webhook {webhook[1]} is not answering yet (service {service or 'unknown'}): {told.message}"
-        return _busy("kubernetes.webhook_not_ready", detail, told, call, webhook=webhook[1], webhook_service=service)
-    return _busy("kubernetes.server_error", f"The Kubernetes API of {call.ref.name} failed: {told.message}", told, call)
+        return problems.Busy(
+            "kubernetes.webhook_not_ready",
+            f"The webhook {webhook[1]} is not answering yet (service {service or 'unknown'}): {told.message}",
+            evidence=call.evidence(told.code, webhook=webhook[1], webhook_service=service),
+        )
+    detail = f"The Kubernetes API of {call.ref.name} failed: {told.message}"
+    return problems.Busy("kubernetes.server_error", detail, evidence=call.evidence(told.code))
 
 
-def _busy(code: str, detail: str, told: Told, call: Call, **more: Any) -> problems.Busy:
-    busy = problems.Busy(code, detail, evidence=call.evidence(told.code, **more))
-    seconds = told.headers.get("retry-after") or told.details.get("retryAfterSeconds")
-    if seconds and str(seconds).isdigit():
-        busy.retry_after_seconds = max(int(seconds), 1)
-    return busy
+def _wait_as_told(problem: problems.Problem, told: Told) -> problems.Problem:
+    """With the server's own word on when to come back, when it gave one."""
+    seconds = str(told.headers.get("retry-after") or told.details.get("retryAfterSeconds") or "")
+    if isinstance(problem, problems.Busy) and seconds.isdigit():
+        problem.retry_after_seconds = max(int(seconds), 1)
+    return problem
 
 
 def _other(told: Told, call: Call) -> problems.Problem:
