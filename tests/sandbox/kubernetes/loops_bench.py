@@ -19,6 +19,23 @@ ARN = "arn:aws:eks:us-west-2:111122223333:cluster/bench"
 START = 1_790_000_000.0
 
 
+def instance(name: str = "i-0aaaaaaaaaaaaaaa1", kind: str = "ml.m5.4xlarge", **changes: Any) -> Instance:
+    """A running instance that has joined."""
+    given: dict[str, Any] = {
+        "instance_id": name,
+        "cluster_name": "ml",
+        "group": "gpu",
+        "instance_type": kind,
+        "status": "Running",
+        "zone": "us-west-2b",
+        "zone_id": "usw2-az2",
+        "private_ip": "10.1.2.10",
+        "capacity_type": "OnDemand",
+        "joined": True,
+    }
+    return Instance(**{**given, **changes})
+
+
 class FakeAws:
     """The AWS side: what a test puts into it, and what was asked of it."""
 
@@ -111,19 +128,8 @@ class Bench:
 
     async def machine(self, name: str = "i-0aaaaaaaaaaaaaaa1", kind: str = "ml.g5.8xlarge", **changes: Any) -> str:
         """Let an instance join and become ready; answers the node's name."""
-        given: dict[str, Any] = {
-            "instance_id": name,
-            "cluster_name": "ml",
-            "group": "gpu",
-            "instance_type": kind,
-            "status": "Running",
-            "zone": "us-west-2b",
-            "zone_id": "usw2-az2",
-            "private_ip": f"10.1.2.{len(self.aws.machines) + 10}",
-            "capacity_type": "OnDemand",
-            "joined": True,
-        }
-        self.aws.machines = [m for m in self.aws.machines if m.instance_id != name] + [Instance(**{**given, **changes})]
+        others = [m for m in self.aws.machines if m.instance_id != name]
+        self.aws.machines = [*others, instance(name, kind, **{"private_ip": f"10.1.2.{len(self.aws.machines) + 10}", **changes})]
         await self.hear()
         await self.wait(30)
         return f"hyperpod-{name}"

@@ -12,10 +12,10 @@ from ..loops.objects import (
     condition_of,
     deleting,
     key_of,
-    meta,
     name_of,
     namespace_of,
     pod_finished,
+    pod_ready,
     seconds_of,
     spec_of,
     stamp,
@@ -23,7 +23,8 @@ from ..loops.objects import (
     uid_of,
     with_condition,
 )
-from . import mounts, state
+from ..loops.service import backends, container_port, service_port
+from . import mounts, processes, state
 from .behaviour import behaviour_of, image_problem, pull_seconds
 from .environment import ConfigError
 from .processes import StartError
@@ -47,6 +48,11 @@ class Kubelet(Controller):
         self._images: dict[str, set[str]] = {}
         self._buckets: dict[str, tuple[bool, float]] = {}
         engine.cluster.on_stop(self.runtime.stop_all)
+        engine.cluster.backend = self.backend
+
+    def begin(self) -> None:
+        """Kill what an earlier sandbox that was killed itself has left running."""
+        processes.kill_leftovers(self.cluster.data_dir)
 
     def keys(self, resource: str, obj: Object) -> Iterable[str]:
         """Every pod with a node."""
@@ -56,7 +62,7 @@ class Kubelet(Controller):
         """One look at one pod."""
         pod = self.cache.get("pods", key)
         if pod is None:
-            self.runtime.remove(key)
+            self._forget(key)
             return
         node = self.cache.get("nodes", spec_of(pod).get("nodeName") or "")
         if node is None or (condition_of(node, "Ready") or {}).get("status") == "Unknown":
@@ -65,6 +71,27 @@ class Kubelet(Controller):
             await self._terminate(key, pod)
         elif not pod_finished(pod):
             await self._live(key, pod, node)
+
+    def _forget(self, key: str) -> None:
+        body = self.runtime.bodies.get(key)
+        if body is None:
+            return
+        self.engine.forget(("terminate", body.uid), *((w, f"{body.uid}/{c}") for w in ("pull", "pull-failed") for c in body.containers))
+        self.runtime.remove(key)
+
+    async def backend(self, kind: str, namespace: str, name: str, port: str) -> tuple[str, int] | None:
+        """Where a pod's process listens: its container port on this machine. A Service leads to its first ready pod with a process."""
+        if kind == "services":
+            service = self.cluster.read("services", name, namespace)
+            pods = backends(service, self.cache.all("pods", namespace)) if service else []
+            wanted = [(p, n) for p in pods if pod_ready(p) and (n := service_port(service or {}, p, port)) is not None]
+        else:
+            pod = self.cache.get("pods", f"{namespace}/{name}")
+            wanted = [(pod, n)] if pod is not None and (n := container_port(pod, port)) is not None else []
+        for pod, number in wanted:
+            if self.runtime.has_process(key_of(pod)):
+                return "127.0.0.1", number
+        return None
 
     # ------------------------------------------------------------------ life
 
@@ -319,9 +346,6 @@ class Kubelet(Controller):
         except ApiError as error:
             if error.code != 404:
                 raise
-        if meta(pod).get("finalizers"):
-            return
-        self.engine.forget(("terminate", uid_of(pod)))
 
     async def _final(self, key: str, pod: Object, fields: Object) -> None:
         runs, now, ended = self.runtime.body(key, pod).runs, self.now(), []

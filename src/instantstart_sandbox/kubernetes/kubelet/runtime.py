@@ -63,6 +63,7 @@ class Body:
 
     uid: str
     folder: Path
+    containers: tuple[str, ...]
     runs: dict[str, Run] = field(default_factory=dict)
 
 
@@ -80,7 +81,9 @@ class Runtime:
             self.remove(key)
             found = None
         if found is None:
-            found = self.bodies[key] = Body(uid_of(pod), self._cluster.data_dir / "pods" / uid_of(pod))
+            spec = spec_of(pod)
+            names = tuple(c["name"] for c in [*spec["containers"], *(spec.get("initContainers") or [])])
+            found = self.bodies[key] = Body(uid_of(pod), self._cluster.data_dir / "pods" / uid_of(pod), names)
         return found
 
     def remove(self, key: str) -> None:
@@ -101,6 +104,11 @@ class Runtime:
                 if run.process is not None:
                     run.process.signal(signal.SIGKILL)
                 run.log.close()
+
+    def has_process(self, key: str) -> bool:
+        """Whether a process of the pod runs."""
+        body = self.bodies.get(key)
+        return body is not None and any(r.process is not None and r.process.code is None for r in body.runs.values())
 
     def count(self) -> int:
         """How many processes run."""
@@ -162,6 +170,7 @@ class Runtime:
             "HOME": str(home),
             "HOSTNAME": spec_of(pod).get("hostname") or name_of(pod),
             "PYTHONUNBUFFERED": "1",
+            processes.MARK: str(body.folder),
         }
         arguments = [*(container.get("command") or []), *(container.get("args") or [])]
         return processes.Command(

@@ -24,7 +24,7 @@ from .objects import (
     status_of,
     uid_of,
 )
-from .placement import untolerated, wanted_node
+from .placement import place_changed, untolerated, wanted_node
 from .replicaset import available, pod_from
 
 HASH = "controller-revision-hash"
@@ -95,6 +95,10 @@ class DaemonSetController(Controller):
 
     name = "daemonset-controller"
     watched = ("daemonsets.apps", "pods", "nodes")
+
+    def concerns(self, resource: str, before: Object | None, after: Object | None) -> bool:
+        """Of nodes only what decides where pods may run."""
+        return resource != "nodes" or place_changed(before, after)
 
     def keys(self, resource: str, obj: Object) -> Iterable[str]:
         """The set, the set of a pod, or every set when a node changed."""

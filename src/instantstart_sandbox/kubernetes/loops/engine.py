@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 #: A warp or a new rate of the clock is noticed within this many real seconds.
 _SLICE_SECONDS = 0.1
-#: Requests of the API get a turn after so many keys.
-_BATCH = 20
+#: Dates this near to one another are one moment: a hundred pods that start together make one round of their controllers.
+_TOGETHER_SECONDS = 0.2
 #: A date is never "now": what rounding leaves over must not spin.
 _SHORTEST_SECONDS = 0.01
 _BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 60.0)
@@ -41,6 +41,10 @@ class Controller:
     def __init__(self, engine: Engine) -> None:
         self.engine, self.cache, self.cluster = engine, engine.cache, engine.cluster
         self.client: Client = engine.cluster.client.named(self.name)
+
+    def concerns(self, resource: str, before: Object | None, after: Object | None) -> bool:
+        """Whether a change matters at all; asked before ``keys``. None stands for "not there"."""
+        return True
 
     def begin(self) -> None:
         """Called once, when the cache is filled and before anything runs."""
@@ -116,9 +120,10 @@ class Engine:
         """When that was first asked about: the start of a delay. A sandbox that starts again counts anew."""
         return self._seen.setdefault(what, self.now())
 
-    def forget(self, what: tuple[str, str]) -> None:
-        """End a delay begun by ``first_seen``."""
-        self._seen.pop(what, None)
+    def forget(self, *whats: tuple[str, str]) -> None:
+        """End delays begun by ``first_seen``."""
+        for what in whats:
+            self._seen.pop(what, None)
 
     async def write_status(self, resource: str, obj: Object, fields: Object, client: Client) -> None:
         """Merge ``fields`` into the status when one of them differs; None removes a field."""
@@ -128,6 +133,8 @@ class Engine:
 
     def _observe(self, resource: str, before: Object | None, after: Object | None) -> None:
         for controller in self._by_resource.get(resource, ()):
+            if not controller.concerns(resource, before, after):
+                continue
             for obj in (before, after):
                 if obj is not None:
                     for key in controller.keys(resource, obj):
@@ -146,16 +153,17 @@ class Engine:
         return self._dated[0][0] if self._dated else None
 
     async def run(self) -> None:
-        """Work for ever."""
+        """Begin, and work for ever."""
         self.begin()
-        done = 0
+        await self.work()
+
+    async def work(self) -> None:
+        """Work for ever; after each key the API's requests get a turn."""
         while True:
             if await self.step():
-                done += 1
-                if done % _BATCH == 0:
-                    await asyncio.sleep(0)
-                continue
-            await self._rest()
+                await asyncio.sleep(0)
+            else:
+                await self._rest()
 
     async def step(self) -> bool:
         """Run one key; False when nothing is to be done now."""
@@ -168,14 +176,16 @@ class Engine:
         return True
 
     def _pop_due(self) -> bool:
-        while self._dated and self._dated[0][0] <= self.cluster.clock.now():
+        """Take the keys of the next moment whose time has come; what is due almost at once is taken along."""
+        now, first = self.cluster.clock.now(), None
+        while self._dated and self._dated[0][0] <= min(now, now if first is None else first + _TOGETHER_SECONDS):
             due, _, name, key = heapq.heappop(self._dated)
             if self._dates.get((name, key)) == due:
                 del self._dates[name, key]
+                first = due if first is None else first
                 self._moment = due
                 self._ready[name, key] = self._named[name]
-                return True
-        return False
+        return first is not None
 
     async def _run(self, controller: Controller, key: str) -> None:
         ident = (controller.name, key)

@@ -38,6 +38,17 @@ class Place:
         return (amount(have) if have is not None else _ZERO) - self.used.get(resource, _ZERO)
 
 
+def place_changed(before: Object | None, after: Object | None) -> bool:
+    """Whether a node's change can matter to where pods may run: its labels, spec or allocatable, not its heartbeat."""
+    if before is None or after is None:
+        return True
+    return (labels_of(before), spec_of(before), status_of(before).get("allocatable")) != (
+        labels_of(after),
+        spec_of(after),
+        status_of(after).get("allocatable"),
+    )
+
+
 def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
     """Whether one of the tolerations matches the taint."""
     for t in tolerations:

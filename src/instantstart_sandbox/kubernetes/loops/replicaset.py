@@ -28,6 +28,9 @@ from .objects import (
     with_condition,
 )
 
+#: Pods made in one look; requests of the API get a turn in between.
+_BURST = 20
+
 
 def pod_from(template: Object, owner: Object, name: str = "") -> Object:
     """A pod of ``owner`` made of its template; without a name one is generated."""
@@ -118,14 +121,17 @@ class ReplicaSetController(Controller):
     async def _balance(self, owner: Object) -> None:
         active = [p for p in self.cache.owned("pods", uid_of(owner)) if pod_active(p)]
         missing = int(spec_of(owner).get("replicas", 1)) - len(active)
-        for _ in range(missing):
+        if missing > _BURST:
+            self.engine.enqueue(self, key_of(owner))
+        for _ in range(min(missing, _BURST)):
             try:
                 pod = await self.client.create("pods", pod_from(spec_of(owner)["template"], owner))
             except ApiError as error:
                 await self.event(owner, "FailedCreate", f"Error creating: {error.message}", warning=True)
                 raise
             await self.event(owner, "SuccessfulCreate", f"Created pod: {name_of(pod)}")
-        for pod in sorted(active, key=deletion_order)[: max(-missing, 0)]:
+        surplus = sorted(active, key=deletion_order)[:-missing] if missing < 0 else []
+        for pod in surplus:
             await self.client.delete("pods", name_of(pod), namespace_of(pod))
             await self.event(owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
 
@@ -135,7 +141,8 @@ class ReplicaSetController(Controller):
             return
         active = [p for p in self.cache.owned("pods", uid_of(owner)) if pod_active(p)]
         wait, now = int(spec_of(owner).get("minReadySeconds") or 0), self.now()
-        serving = [p for p in active if available(p, wait, now)]
+        ready = [p for p in active if pod_ready(p)]
+        waits = [w for p in ready if wait and (w := ready_since(p) + wait - now) > 0]
         wanted_labels = meta(spec_of(owner)["template"]).get("labels") or {}
         conditions = [c for c in status_of(owner).get("conditions") or [] if c["type"] != "ReplicaFailure"]
         if failure is not None:
@@ -144,12 +151,11 @@ class ReplicaSetController(Controller):
         counted = {
             "replicas": len(active),
             "fullyLabeledReplicas": sum(1 for p in active if wanted_labels.items() <= labels_of(p).items()) or None,
-            "readyReplicas": sum(1 for p in active if pod_ready(p)) or None,
-            "availableReplicas": len(serving) or None,
+            "readyReplicas": len(ready) or None,
+            "availableReplicas": len(ready) - len(waits) or None,
             "observedGeneration": meta(owner).get("generation"),
             "conditions": conditions or None,
         }
         await self.engine.write_status("replicasets.apps", owner, counted, self.client)
-        waiting = [ready_since(p) + wait - now for p in active if pod_ready(p) and p not in serving]
-        if waiting:
-            self.later(min(waiting), key)
+        if waits:
+            self.later(min(waits), key)

@@ -20,7 +20,7 @@ from .objects import (
     status_of,
     with_condition,
 )
-from .placement import Place, node_selector_terms, obstacles, sentence
+from .placement import Place, node_selector_terms, obstacles, place_changed, sentence
 from .quantity import requests_of
 
 _CLAIMS, _VOLUMES, _CLASSES = "persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"
@@ -52,7 +52,13 @@ class Scheduler(Controller):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._waiting: set[str] = set()
+        #: by node and pod what is reserved, and by node the sum (made anew when a pod came or went)
         self._held: dict[str, dict[str, dict[str, Decimal]]] = {}
+        self._sums: dict[str, dict[str, Decimal]] = {}
+
+    def concerns(self, resource: str, before: Object | None, after: Object | None) -> bool:
+        """Of nodes only what decides where pods may run."""
+        return resource != "nodes" or place_changed(before, after)
 
     def keys(self, resource: str, obj: Object) -> Iterable[str]:
         """A pod without a node; and every waiting pod when room may have appeared."""
@@ -64,9 +70,11 @@ class Scheduler(Controller):
             held = self._held.setdefault(node, {})
             if present is None or pod_finished(present):
                 # room appeared: whoever waits is looked at again
+                self._sums.pop(node, None)
                 return list(self._waiting) if held.pop(key, None) is not None else []
             if key not in held:
                 held[key] = requests_of(present)
+                self._sums.pop(node, None)
             return []
         return [] if present is None or scheduled(present) else [key]
 
@@ -94,13 +102,19 @@ class Scheduler(Controller):
     def _places(self) -> list[Place]:
         found = []
         for node in self.cache.all("nodes"):
-            used: dict[str, Decimal] = {}
-            for asked in self._held.get(name_of(node), {}).values():
-                for resource, value in asked.items():
-                    used[resource] = used.get(resource, Decimal(0)) + value
-            pods = [p for p in self.cache.pods_on(name_of(node)) if not pod_finished(p)]
-            found.append(Place(node, used, pods))
+            name = name_of(node)
+            pods = [p for p in self.cache.pods_on(name) if not pod_finished(p)]
+            found.append(Place(node, self._used(name), pods))
         return found
+
+    def _used(self, node: str) -> dict[str, Decimal]:
+        total = self._sums.get(node)
+        if total is None:
+            total = self._sums[node] = {}
+            for asked in self._held.get(node, {}).values():
+                for resource, value in asked.items():
+                    total[resource] = total.get(resource, Decimal(0)) + value
+        return total
 
     def _choose(self, pod: Object, places: list[Place]) -> Place:
         volumes, total = self._volumes(pod, len(places)), len(places)
@@ -156,9 +170,6 @@ class Scheduler(Controller):
     async def _bind(self, pod: Object, place: Place) -> None:
         await self._announce(pod, place)
         await self.client.bind(name_of(pod), namespace_of(pod), place.name)
-        bound = {"type": "PodScheduled", "status": "True"}
-        conditions = with_condition([c for c in status_of(pod).get("conditions") or [] if c["type"] != "PodScheduled"], bound, self.now())
-        await self.client.status("pods", name_of(pod), {"conditions": conditions}, namespace_of(pod))
         await self.event(pod, "Scheduled", f"Successfully assigned {key_of(pod)} to {place.name}")
 
     async def _announce(self, pod: Object, place: Place) -> None:

@@ -31,16 +31,27 @@ _SLICES = "endpointslices.discovery.k8s.io"
 _RETRY_SECONDS = 10.0
 
 
-def _port_number(port: Object, pod: Object) -> int | None:
-    target = port.get("targetPort", port.get("port"))
-    if isinstance(target, int):
-        return target
+def container_port(pod: Object, target: Any) -> int | None:
+    """A port by number or by the name that a container of the pod gives it."""
+    if str(target).isdigit():
+        return int(target)
     for container in spec_of(pod).get("containers") or []:
         for offered in container.get("ports") or []:
             if offered.get("name") == target:
                 return int(offered["containerPort"])
-    text = str(target)
-    return int(text) if text.isdigit() else None
+    return None
+
+
+def _port_number(port: Object, pod: Object) -> int | None:
+    return container_port(pod, port.get("targetPort", port.get("port")))
+
+
+def service_port(service: Object, pod: Object, port: str) -> int | None:
+    """The pod's port behind a Service's port, given by name or number; an empty one means the only port."""
+    for offered in spec_of(service).get("ports") or []:
+        if port in ("", offered.get("name"), str(offered.get("port"))):
+            return _port_number(offered, pod)
+    return None
 
 
 def _ports(service: Object, pod: Object | None) -> list[Object]:
