@@ -70,7 +70,10 @@ class Bench:
             "provider": [p["Arn"] for p in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]],
             "bucket": [b["Name"] for b in self.client("s3").list_buckets()["Buckets"]],
             "cluster": self.client("eks").list_clusters()["clusters"],
-            "log group": [g["logGroupName"] for g in self.client("logs").describe_log_groups()["logGroups"]],
+            # SageMaker's and EKS's own groups (/aws/...) outlive their cluster, as on AWS
+            "log group": [
+                n for g in self.client("logs").describe_log_groups()["logGroups"] if not (n := g["logGroupName"]).startswith("/aws/")
+            ],
             "parameter": [p["Name"] for p in self.client("ssm").describe_parameters()["Parameters"]],
         }
         return {kind: ids for kind, ids in found.items() if ids}

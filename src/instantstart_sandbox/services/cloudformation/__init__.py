@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from instantstart_sandbox.gateway.registry import Context
 from instantstart_sandbox.services.cloudformation.change_sets import ChangeSets
 from instantstart_sandbox.services.cloudformation.engine import Engine
 from instantstart_sandbox.services.cloudformation.stacks import Stacks
@@ -26,13 +25,6 @@ def install(world: World) -> None:
     stacks = Stacks(engine)
     change_sets = ChangeSets(engine, stacks)
 
-    def get_template(ctx: Context, StackName: str | None = None, ChangeSetName: str | None = None, **_: Any) -> dict[str, Any]:
-        """GetTemplate of a stack or of a change set."""
-        if ChangeSetName:
-            wanted = change_sets.find(ctx, ChangeSetName, StackName)["wanted"]
-            return {"TemplateBody": wanted["template"], "StagesAvailable": ["Original", "Processed"]}
-        return stacks.template(ctx, StackName or "")
-
     operations: dict[str, Callable[..., dict[str, Any] | None]] = {
         "CreateStack": stacks.create,
         "UpdateStack": stacks.update,
@@ -47,7 +39,7 @@ def install(world: World) -> None:
         "DescribeStackResources": stacks.resources,
         "DescribeStackResource": stacks.resource,
         "ListStackResources": stacks.list_resources,
-        "GetTemplate": get_template,
+        "GetTemplate": change_sets.template,
         "ValidateTemplate": stacks.validate,
         "GetTemplateSummary": stacks.summary,
         "ListExports": stacks.exports,

@@ -143,6 +143,13 @@ class ChangeSets:
             "NextToken": token,
         }
 
+    def template(self, ctx: Context, StackName: str | None = None, ChangeSetName: str | None = None, **_: Any) -> dict[str, Any]:
+        """GetTemplate of a change set, or of a stack."""
+        if not ChangeSetName:
+            return self.stacks.template(ctx, StackName or "")
+        body = self.find(ctx, ChangeSetName, StackName)["wanted"]["template"]
+        return {"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]}
+
     def list(self, ctx: Context, StackName: str, NextToken: str | None = None) -> dict[str, Any]:
         """ListChangeSets."""
         stack = self.stacks.find(ctx, StackName)
