@@ -17,7 +17,18 @@ from instantstart_sandbox.kubernetes.cluster import Cluster
 from instantstart_sandbox.kubernetes.decoding import Options
 from instantstart_sandbox.kubernetes.deletion import DeleteOptions
 from instantstart_sandbox.kubernetes.discovery import AGGREGATED, Discovery, version_document
-from instantstart_sandbox.kubernetes.errors import ApiError, bad_request, method_not_allowed, no_such_path, unauthorized
+from instantstart_sandbox.kubernetes.errors import (
+    ApiError,
+    Cause,
+    NoPageError,
+    bad_option,
+    forbidden_field,
+    method_not_allowed,
+    no_such_path,
+    required,
+    unauthorized,
+    unsupported,
+)
 from instantstart_sandbox.kubernetes.http import Receive, Request, Send
 from instantstart_sandbox.kubernetes.listing import Listing, revision_of
 from instantstart_sandbox.kubernetes.openapi import OpenApi
@@ -34,6 +45,8 @@ Authenticate = Callable[[str], Awaitable[Identity | None]]
 
 _LOG = logging.getLogger(__name__)
 _HEALTH: Final = frozenset({"/healthz", "/readyz", "/livez", "/healthz/ping", "/readyz/ping", "/livez/ping"})
+_LONGEST_MANAGER: Final = 128
+_NO_MATCH_TEXT: Final = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
 _APPLY: Final = "application/apply-patch+yaml"
 
 
@@ -64,6 +77,8 @@ class Api:
         request = Request(scope, receive, send)
         try:
             await self._route(request)
+        except NoPageError:
+            await request.answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
         except ApiError as error:
             if not request.answered:
                 await request.answer(error.code, error.status())
@@ -121,7 +136,7 @@ class Api:
             namespace, rest = rest[1], rest[2:]
         resource = self.cluster.catalog.served(group, version[0], rest[0])
         if resource is None or (namespace is not None and not resource.namespaced):
-            raise no_such_path()
+            raise no_such_path() if self.cluster.catalog.built_in(group, version[0]) else NoPageError()
         name, subresource = "".join(rest[1:2]), "".join(rest[2:3])
         return Target(resource, namespace, name, subresource, "/".join(rest[3:]))
 
@@ -180,21 +195,20 @@ class Api:
 
     def options(self, request: Request, subresource: str = "") -> Options:
         """How the request wants its write to be done. 422 for values that make no sense."""
-        dry, validation = request.query.get("dryRun", ""), request.query.get("fieldValidation", "") or "Warn"
+        kind = {"POST": "CreateOptions", "PUT": "UpdateOptions"}.get(request.method, "PatchOptions")
+        dry, validation = request.query.get("dryRun", ""), request.query.get("fieldValidation", "")
         if dry not in ("", "All"):
-            raise bad_request(f'Invalid value: "{dry}": dryRun: Unsupported value: "{dry}": supported values: "All"')
-        if validation not in ("Strict", "Warn", "Ignore"):
-            raise bad_request(f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"')
-        manager = request.query.get("fieldManager") or request.headers.get("user-agent", "unknown").split("/")[0][:128]
-        return Options(
-            manager,
-            request.identity.username,
-            subresource,
-            dry == "All",
-            validation,
-            request.flag("force"),
-            request.warnings,
-        )
+            raise bad_option(kind, unsupported("dryRun", dry, ("All",)))
+        if validation not in ("", "Ignore", "Strict", "Warn"):
+            raise bad_option(kind, unsupported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
+        manager = request.query.get("fieldManager", "")
+        if len(manager) > _LONGEST_MANAGER:
+            raise bad_option(kind, Cause("fieldManager", "FieldValueTooLong", f"Too long: may not be more than {_LONGEST_MANAGER} bytes"))
+        if "force" in request.query and kind == "PatchOptions" and request.media != _APPLY:
+            raise bad_option(kind, forbidden_field("force", "may not be specified for non-apply patch"))
+        manager = manager or request.headers.get("user-agent", "unknown").split("/")[0][:_LONGEST_MANAGER]
+        user = request.identity.username
+        return Options(manager, user, subresource, dry == "All", validation or "Warn", request.flag("force"), request.warnings)
 
     async def _object(self, request: Request, target: Target) -> None:
         resource, where = target.resource, (target.resource, target.namespace, target.name)
@@ -203,8 +217,10 @@ class Api:
         if request.method in ("GET", "HEAD"):
             await self.show(request, resource, self.cluster.pipeline.entry(*where).raw)
         elif request.method == "PUT":
-            obj = self.cluster.pipeline.update(*where, await request.read(), self.options(request))
-            await request.answer(200, self._viewed(request, resource, obj))
+            body = await request.read()
+            code = 201 if self.cluster.pipeline.created_by_update(*where) else 200
+            obj = self.cluster.pipeline.update(*where, body, self.options(request))
+            await request.answer(code, self._viewed(request, resource, obj))
         elif request.method == "PATCH":
             await self.patch(request, target)
         elif request.method == "DELETE":
@@ -217,7 +233,7 @@ class Api:
         where, options = (target.resource, target.namespace, target.name), self.options(request, subresource)
         if request.media == _APPLY:
             if not request.query.get("fieldManager"):
-                raise _no_manager()
+                raise bad_option("PatchOptions", required("fieldManager", "is required for apply patch"))
             obj, created = self.cluster.pipeline.apply(*where, await request.read(), options)
             await request.answer(201 if created else 200, self._viewed(request, target.resource, obj))
             return
@@ -283,7 +299,7 @@ class Api:
         version = request.query.get("resourceVersion", "")
         initial = request.flag("sendInitialEvents")
         if "sendInitialEvents" in request.query and request.query.get("resourceVersionMatch") != "NotOlderThan":
-            raise _no_match()
+            raise bad_option("ListOptions", forbidden_field("resourceVersionMatch", _NO_MATCH_TEXT))
         timeout = request.number("timeoutSeconds")
         wanted = Watching(
             target.resource,
@@ -312,17 +328,3 @@ class Api:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
-
-
-def _no_manager() -> ApiError:
-    text = "Required value: is required for apply patch"
-    causes = [{"reason": "FieldValueRequired", "message": text, "field": "fieldManager"}]
-    details = {"group": "meta.k8s.io", "kind": "PatchOptions", "causes": causes}
-    return ApiError(422, "Invalid", f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {text}', details)
-
-
-def _no_match() -> ApiError:
-    text = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-    causes = [{"reason": "FieldValueForbidden", "message": text, "field": "resourceVersionMatch"}]
-    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": causes}
-    return ApiError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: {text}', details)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes import crd
-from instantstart_sandbox.kubernetes.errors import ApiError, bad_request, conflict, forbidden
+from instantstart_sandbox.kubernetes.errors import bad_option, bad_request, conflict, forbidden, unsupported
 from instantstart_sandbox.kubernetes.pipeline import DEFINITIONS, Pipeline
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.selectors import Match
@@ -45,20 +45,12 @@ class DeleteOptions:
         if orphan is not None and policy:
             raise bad_request("OrphanDependents and DeletionPropagation cannot be both set")
         if policy not in (None, "Background", "Foreground", "Orphan"):
-            raise _bad_policy(policy)
+            raise bad_option("DeleteOptions", unsupported("propagationPolicy", policy, ("Background", "Foreground", "Orphan")))
         if orphan is not None:
             policy = "Orphan" if orphan else "Background"
         grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
         dry = "All" in (body.get("dryRun") or ()) or query.get("dryRun") == "All"
         return cls(int(grace) if grace is not None else None, policy, preconditions.get("uid"), preconditions.get("resourceVersion"), dry)
-
-
-def _bad_policy(policy: str) -> ApiError:
-    allowed = '"Background", "Foreground", "Orphan"'
-    text = f'Unsupported value: "{policy}": supported values: {allowed}'
-    causes = [{"reason": "FieldValueNotSupported", "message": text, "field": "propagationPolicy"}]
-    details = {"group": "meta.k8s.io", "kind": "DeleteOptions", "causes": causes}
-    return ApiError(422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {text}', details)
 
 
 class Deletion:

@@ -69,14 +69,34 @@ def not_found(resource: Resource, name: str) -> ApiError:
     return ApiError(404, "NotFound", f'{resource.qualified} "{name}" not found', _about(resource, name, resource.plural))
 
 
+def bad_option(kind: str, cause: Cause) -> ApiError:
+    """422 for a query parameter; ``kind`` is CreateOptions, PatchOptions, ..."""
+    causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
+    details = {"group": "meta.k8s.io", "kind": kind, "causes": causes}
+    return ApiError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {cause.field}: {cause.message}', details)
+
+
+def unsupported(field: str, shown: str, allowed: Sequence[str]) -> Cause:
+    """The value is not among those allowed."""
+    listed = ", ".join(f'"{a}"' for a in allowed)
+    return Cause(field, "FieldValueNotSupported", f'Unsupported value: "{shown}": supported values: {listed}')
+
+
+class NoPageError(ApiError):
+    """404 in plain text: what the API server answers under a group that nobody serves (a definition that is not installed)."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "404 page not found")
+
+
 def no_such_path() -> ApiError:
     """404 for a path that no resource serves."""
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(resource: Resource, name: str) -> ApiError:
-    """409 on create."""
-    message = f'{resource.qualified} "{name}" already exists'
+def already_exists(resource: Resource, name: str, *, ending: bool = False) -> ApiError:
+    """409 on create; ``ending`` when the one that is there is being deleted."""
+    message = ("object is being deleted: " if ending else "") + f'{resource.qualified} "{name}" already exists'
     return ApiError(409, "AlreadyExists", message, _about(resource, name, resource.plural))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -115,6 +116,7 @@ def _sorted(tree: FieldSet) -> FieldSet:
     return {k: _sorted(tree[k]) for k in sorted(tree)} if tree else tree
 
 
+@functools.lru_cache(maxsize=256)
 def _skeleton(node: Node) -> Object:
     """What an object of a built-in kind already has when it is empty."""
     out: Object = {}

@@ -35,13 +35,14 @@ def json_patch(target: Any, patch: Any) -> Any:
     try:
         return jsonpatch.apply_patch(copy.deepcopy(target), patch)
     except jsonpatch.JsonPatchTestFailed as failure:
-        raise _rejected("testing path failed") from failure
+        raise _rejected() from failure
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError, IndexError) as failure:
-        raise _rejected(str(failure)) from failure
+        raise _rejected() from failure
 
 
-def _rejected(why: str) -> ApiError:
-    return ApiError(422, "Invalid", f"the server rejected our request due to an error in our request: {why}", {})
+def _rejected() -> ApiError:
+    """The API server keeps the reason to itself."""
+    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
 def strategic_merge(target: Any, patch: Any, node: Node) -> Any:

@@ -36,6 +36,11 @@ DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _MERGE: Final = "application/merge-patch+json"
 _JSON: Final = "application/json-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
+#: kinds whose PUT makes what is not there
+_CREATED_BY_UPDATE: Final = frozenset(
+    {"endpoints", "events", "leases.coordination.k8s.io", "limitranges", "podtemplates"}
+    | {f"{kind}.rbac.authorization.k8s.io" for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")}
+)
 PATCHES: Final = {"merge": _MERGE, "json": _JSON, "strategic": _STRATEGIC}
 
 
@@ -101,13 +106,13 @@ class Pipeline:
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
             raise (
-                ApiError(400, "", "resourceVersion should not be set on objects to be created")
+                ApiError(500, "", "resourceVersion should not be set on objects to be created")
                 if not tracked
                 else not_found(resource, metadata["name"])
             )
         collection, key = self.collection(resource), resource.key(metadata.get("namespace"), metadata.get("name", ""))
-        if collection.get(key) is not None:
-            raise already_exists(resource, metadata["name"])
+        if (present := collection.get(key)) is not None:
+            raise already_exists(resource, metadata["name"], ending="deletionTimestamp" in present.object()["metadata"])
         self._fill(resource, obj)
         if not tracked:
             sent = {k: v for k, v in obj.items() if k != "status" or not resource.has_status}
@@ -167,10 +172,17 @@ class Pipeline:
             raise bad_request(f"the name of the object ({metadata.get('name', '')}) does not match the name on the URL ({name})")
         if resource.namespaced and metadata.get("namespace", namespace) != namespace:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        if self.created_by_update(resource, namespace, name) and not metadata.get("resourceVersion") and not options.subresource:
+            self._place(resource, namespace, obj)
+            return self._insert(resource, obj, options, tracked=False)
         old = self.entry(resource, namespace, name).object()
         if resource.custom and not metadata.get("resourceVersion"):
             raise invalid(resource, name, [bad_value("metadata.resourceVersion", "0x0", "must be specified for an update")])
         return self._replace(resource, old, obj, options, tracked=False)
+
+    def created_by_update(self, resource: Resource, namespace: str | None, name: str) -> bool:
+        """Whether a PUT would make the object: it is not there, and its kind allows that."""
+        return resource.qualified in _CREATED_BY_UPDATE and self.collection(resource).get(resource.key(namespace, name)) is None
 
     def _replace(self, resource: Resource, old: Object, obj: Object, options: Options, *, tracked: bool) -> Object:
         metadata, before, name = obj["metadata"], old["metadata"], old["metadata"]["name"]
@@ -297,7 +309,7 @@ def replace_required(resource: Resource) -> Any:
 
 def unsupported_patch(resource: Resource) -> ApiError:
     """415 with the media types that would do."""
-    accepted = [_JSON, _MERGE, "application/apply-patch+yaml"] + ([] if resource.custom else [_STRATEGIC])
+    accepted = [_JSON, _MERGE, *([] if resource.custom else [_STRATEGIC]), "application/apply-patch+yaml"]
     text = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
     return ApiError(415, "UnsupportedMediaType", text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from fractions import Fraction
 from typing import Any, Final
@@ -14,6 +15,7 @@ _SUFFIXES: Final = {
 _FORM: Final = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE])([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
 
 
+@functools.lru_cache(maxsize=8192)
 def parse(quantity: Any) -> Fraction | None:
     """The number, or None when it is not a quantity."""
     match = _FORM.fullmatch(str(quantity))

@@ -126,7 +126,8 @@ def test_a_definition_takes_its_objects_with_it(widgets: httpx2.Client) -> None:
     assert [i["metadata"]["name"] for i in widgets.get(WIDGETS).json()["items"]] == ["held"]
     widgets.patch(f"{WIDGETS}/held", json={"metadata": {"finalizers": None}}, headers=MERGE)
     assert widgets.get(f"{DEFINITIONS}/widgets.example.com").status_code == 404
-    assert widgets.get(WIDGETS).status_code == 404
+    gone = widgets.get(WIDGETS)
+    assert (gone.status_code, gone.text, gone.headers["content-type"]) == (404, "404 page not found\n", "text/plain; charset=utf-8")
 
 
 def test_a_bad_definition_is_refused(http: httpx2.Client) -> None:

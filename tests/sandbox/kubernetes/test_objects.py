@@ -53,6 +53,37 @@ def test_what_is_not_there_is_a_404_with_details(http: httpx2.Client) -> None:
     assert http.get("/apis/apps/v1/namespaces/default/gadgets").json()["message"] == "the server could not find the requested resource"
 
 
+@pytest.mark.parametrize(
+    ("query", "field", "reason"),
+    [
+        ("dryRun=Some", "dryRun", "FieldValueNotSupported"),
+        ("fieldValidation=Soft", "fieldValidation", "FieldValueNotSupported"),
+        (f"fieldManager={'x' * 129}", "fieldManager", "FieldValueTooLong"),
+        ("force=true", "force", "FieldValueForbidden"),
+    ],
+)
+def test_options_that_make_no_sense(http: httpx2.Client, query: str, field: str, reason: str) -> None:
+    http.post(MAPS, json=config_map())
+    body = http.patch(f"{MAPS}/a?{query}", json={}, headers=MERGE).json()
+    assert (body["code"], body["details"]["group"], body["details"]["kind"]) == (422, "meta.k8s.io", "PatchOptions")
+    assert [(c["field"], c["reason"]) for c in body["details"]["causes"]] == [(field, reason)]
+
+
+def test_a_put_makes_what_its_kind_allows(http: httpx2.Client) -> None:
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    assert http.put(f"{leases}/l", json={"metadata": {"name": "l"}, "spec": {"holderIdentity": "x"}}).status_code == 201
+    assert http.put(f"{leases}/l", json={"metadata": {"name": "l"}, "spec": {"holderIdentity": "y"}}).status_code == 200
+    assert http.put(f"{MAPS}/none", json=config_map("none")).status_code == 404
+
+
+def test_a_name_under_deletion_cannot_be_taken(http: httpx2.Client) -> None:
+    body = config_map()
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    http.post(MAPS, json=body)
+    http.delete(f"{MAPS}/a")
+    assert http.post(MAPS, json=config_map()).json()["message"] == 'object is being deleted: configmaps "a" already exists'
+
+
 def test_a_stale_resource_version_is_a_conflict(http: httpx2.Client) -> None:
     first = http.post(MAPS, json=config_map()).json()
     second = http.put(f"{MAPS}/a", json={**first, "data": {"k": "2"}})

@@ -43,7 +43,7 @@ def test_json_patch_tests_and_fails_as_one(http: httpx2.Client) -> None:
     bad = [{"op": "add", "path": "/data/z", "value": "1"}, {"op": "test", "path": "/data/k", "value": "other"}]
     answer = http.patch(f"{MAPS}/a", json=bad, headers=JSON)
     assert (answer.status_code, answer.json()["reason"]) == (422, "Invalid")
-    assert answer.json()["message"].startswith("the server rejected our request due to an error in our request")
+    assert answer.json()["message"] == "the server rejected our request due to an error in our request"
     assert "z" not in http.get(f"{MAPS}/a").json()["data"]
     assert http.patch(f"{MAPS}/a", json=[{"op": "remove", "path": "/data/none"}], headers=JSON).status_code == 422
 
