@@ -7,6 +7,7 @@ requester-managed, and because one p5 node alone takes 32 of them.
 from __future__ import annotations
 
 import ipaddress
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,13 +84,11 @@ def _backend(owner: str) -> Any:
 def _free_addresses(backend: Any, subnet: Any, wanted: int) -> list[str]:
     """The lowest free addresses: moto draws one at random, which collides in a small subnet."""
     used = {a["PrivateIpAddress"] for e in backend.enis.values() if e.subnet.id == subnet.id for a in e.private_ip_addresses}
-    network = ipaddress.ip_network(subnet.cidr_block)
-    free: list[str] = []
-    for offset in range(_RESERVED_FIRST, network.num_addresses - _RESERVED_LAST):
-        if len(free) == wanted:
-            break
-        if (address := str(network[offset])) not in used:
-            free.append(address)
+    taken = {int(ipaddress.IPv4Address(address)) for address in used}
+    network = ipaddress.IPv4Network(subnet.cidr_block)
+    first = int(network.network_address) + _RESERVED_FIRST
+    usable = range(first, int(network.broadcast_address) + 1 - _RESERVED_LAST)
+    free = list(itertools.islice((n for n in usable if n not in taken), wanted))
     if len(free) < wanted:
         raise NoInterface(f"There are not enough free addresses in subnet '{subnet.id}' to satisfy the requested number of instances.")
-    return free
+    return [str(ipaddress.IPv4Address(n)) for n in free]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from .conftest import Account, code
+from .conftest import REGION, Account, code
 
 
 def _refused(account: Account, request: dict[str, Any]) -> tuple[str, str]:
@@ -167,6 +169,27 @@ def test_hyperpod_makes_its_access_entries(hyperpod_account: Account) -> None:
     events = hyperpod_account.sagemaker.list_cluster_events(ClusterName="hp", ResourceType="Cluster", SortOrder="Ascending")["Events"]
     event = hyperpod_account.sagemaker.describe_cluster_event(ClusterName="hp", EventId=events[0]["EventId"])["EventDetails"]
     assert event["EventDetails"]["EventMetadata"]["Cluster"]["EksRoleAccessEntries"]
+
+
+def test_the_entries_are_made_with_the_callers_own_rights(hyperpod_account: Account) -> None:
+    iam = hyperpod_account.iam
+    iam.create_user(UserName="half")
+    statements = [
+        {"Effect": "Allow", "Action": ["sagemaker:*", "iam:PassRole"], "Resource": "*"},
+        {"Effect": "Allow", "Action": ["eks:Describe*"], "Resource": "*"},
+    ]
+    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    iam.put_user_policy(UserName="half", PolicyName="half", PolicyDocument=document)
+    key = iam.create_access_key(UserName="half")["AccessKey"]
+    keys = {"aws_access_key_id": key["AccessKeyId"], "aws_secret_access_key": key["SecretAccessKey"]}
+    client = boto3.client("sagemaker", region_name=REGION, endpoint_url=hyperpod_account.endpoint, **keys)
+    hyperpod_account.world.settings.iam_enforcement = True
+    with pytest.raises(ClientError, match="eks:CreateAccessEntry") as denied:
+        client.create_cluster(**hyperpod_account.request())
+    assert code(denied) == "AccessDeniedException"
+    assert client.list_clusters()["ClusterSummaries"] == []
+    hyperpod_account.world.settings.iam_enforcement = False
+    assert client.create_cluster(**hyperpod_account.request())["ClusterArn"]
 
 
 def test_a_cluster_of_another_region_is_not_seen(hyperpod_account: Account) -> None:

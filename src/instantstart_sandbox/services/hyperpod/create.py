@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
 from instantstart_sandbox.gateway.errors import AwsError
 from instantstart_sandbox.services import lookups
-from instantstart_sandbox.services.arns import dns_suffix
-from instantstart_sandbox.services.eks.access import put_entry
-from instantstart_sandbox.services.eks.state import clusters as eks_clusters
-from instantstart_sandbox.services.hyperpod import operations
+from instantstart_sandbox.services.hyperpod import entries, operations
 from instantstart_sandbox.services.hyperpod.events import note
 from instantstart_sandbox.services.hyperpod.group_checks import check_group, check_tiered
 from instantstart_sandbox.services.hyperpod.placement_checks import check_eks, check_network, check_plan
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
 
 #: part of the creation time after which the first instances are asked for
 _NODES_AT = 0.2
-_SLR_NAME, _SLR_USER = "AWSServiceRoleForSageMakerHyperPod", "hyperpod-service-linked-role"
 _COUNTS = ("InstanceGroupName", "InstanceCount", "MinInstanceCount")
 
 
@@ -55,8 +49,10 @@ def create_cluster(ctx: Context, **params: Any) -> dict[str, Any]:
     groups = {spec["InstanceGroupName"]: new_group(ctx.world, spec, restricted) for spec, restricted in asked}
     check_quota(ctx, None, list(groups.values()))
     cluster["groups"] = groups
+    orchestrator = eks_arn(cluster)
+    made = entries.make(ctx, orchestrator, roles_of(cluster)) if orchestrator else {}
     clusters(ctx.world)[cluster["arn"]] = cluster
-    _begin(ctx, cluster)
+    _begin(ctx, cluster, made)
     return {"ClusterArn": cluster["arn"]}
 
 
@@ -151,9 +147,9 @@ def new_group(world: World, spec: dict[str, Any], restricted: bool) -> Group:
     }
 
 
-def _begin(ctx: Context, cluster: Cluster) -> None:
+def _begin(ctx: Context, cluster: Cluster, entries_made: dict[str, Any]) -> None:
     seconds = ctx.world.settings.cluster_create_seconds
-    metadata = {"Cluster": _access_entries(ctx, cluster)} if eks_arn(cluster) else None
+    metadata = {"Cluster": entries_made} if entries_made else None
     note(ctx.world, cluster, f"Creation of cluster {cluster['name']} has started.", "Info", metadata)
     operations.start_scaling(ctx.world, cluster, {n: {"CurrentCount": 0, "TargetCount": 0, "MinCount": 0} for n in cluster["groups"]})
     for group in cluster["groups"].values():
@@ -165,40 +161,16 @@ def _begin(ctx: Context, cluster: Cluster) -> None:
     nudge(ctx.world, cluster)
 
 
+def roles_of(cluster: Cluster) -> list[str]:
+    """The execution roles of a cluster's groups, each once."""
+    return sorted({g["spec"]["ExecutionRole"] for g in cluster["groups"].values()})
+
+
 def set_gate(world: World, cluster: Cluster, group: Group) -> None:
     """Give a group that waits for MinInstanceCount its three hours."""
     if group["gated"]:
         data = {"arn": cluster["arn"], "name": group["name"], "ready_at": group["ready_at"]}
         world.clock.after(GATE_SECONDS, "hyperpod.group.gate", **data)
-
-
-def _access_entries(ctx: Context, cluster: Cluster) -> dict[str, Any]:
-    """HyperPod's own entries in EKS: one for each node role and one for its service-linked role (facts A5)."""
-    record = eks_clusters(ctx.world)[eks_arn(cluster) or ""]
-    roles = sorted({g["spec"]["ExecutionRole"] for g in cluster["groups"].values()})
-    entries = [put_entry(ctx, record, role, "HYPERPOD_LINUX")["view"]["accessEntryArn"] for role in roles]
-    linked = put_entry(ctx, record, _service_linked_role(ctx))
-    linked["view"]["username"] = _SLR_USER
-    return {"EksRoleAccessEntries": entries, "SlrAccessEntry": linked["view"]["accessEntryArn"]}
-
-
-def ensure_group_entry(ctx: Context, cluster: Cluster, role: str) -> None:
-    """The entry of a node role that came with a later group."""
-    arn = eks_arn(cluster)
-    if arn in eks_clusters(ctx.world):
-        put_entry(ctx, eks_clusters(ctx.world)[arn], role, "HYPERPOD_LINUX")
-
-
-def _service_linked_role(ctx: Context) -> str:
-    iam = ctx.world.client("iam", ctx.region)
-    service = f"hyperpod.sagemaker.{dns_suffix('aws')}"
-    statement = f'{{"Effect":"Allow","Principal":{{"Service":"{service}"}},"Action":"sts:AssumeRole"}}'
-    trust = f'{{"Version":"2012-10-17","Statement":[{statement}]}}'
-    try:
-        return str(iam.get_role(RoleName=_SLR_NAME)["Role"]["Arn"])
-    except ClientError:
-        path = f"/aws-service-role/{service}/"
-        return str(iam.create_role(RoleName=_SLR_NAME, Path=path, AssumeRolePolicyDocument=trust)["Role"]["Arn"])
 
 
 OPERATIONS = {"CreateCluster": create_cluster}

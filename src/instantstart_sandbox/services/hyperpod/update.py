@@ -6,12 +6,12 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.services import lookups
-from instantstart_sandbox.services.hyperpod import operations
+from instantstart_sandbox.services.hyperpod import entries, operations
 from instantstart_sandbox.services.hyperpod.create import (
     check_autoscaling,
     check_placed_group,
-    ensure_group_entry,
     new_group,
+    roles_of,
     set_gate,
 )
 from instantstart_sandbox.services.hyperpod.events import note
@@ -49,6 +49,10 @@ def update_cluster(ctx: Context, **params: Any) -> dict[str, Any]:
     after = _cluster_fields(ctx, cluster, params)
     groups = _desired_groups(ctx, cluster | after, params)
     check_quota(ctx, cluster, [g for g in groups.values() if g["status"] != "Deleting"])
+    new_roles = sorted({g["spec"]["ExecutionRole"] for g in groups.values()} - set(roles_of(cluster)))
+    orchestrator = eks_arn(cluster)
+    if orchestrator and new_roles:
+        entries.make(ctx, orchestrator, new_roles)
     _apply(ctx, cluster, after, groups, params)
     return {"ClusterArn": cluster["arn"]}
 
@@ -173,7 +177,6 @@ def _apply_group(ctx: Context, cluster: Cluster, group: Group) -> None:
     group["ready_at"] = world.clock.now() + world.settings.cluster_update_seconds
     if not continuous(cluster) and group["status"] == "InService":
         group["status"] = "Updating"
-    ensure_group_entry(ctx, cluster, group["spec"]["ExecutionRole"])
     for node in nodes_of(cluster, name):
         if not node["id"]:
             node["type"] = types_of(group)[0]
