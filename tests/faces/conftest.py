@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-
-_HERE = Path(__file__).parent
-
-
-def _load(name: str) -> Any:
-    """Tests are imported without packages (importmode=importlib), so their shared module is loaded by its path."""
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, _HERE / f"{name.split('_', 1)[1]}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-toys = _load("faces_toys")
+from tests.faces import toys
 
 
 @pytest.fixture
@@ -64,12 +46,6 @@ def token(room: Any) -> Callable[..., str]:
 def sign(token: Callable[..., str]) -> Callable[..., dict[str, str]]:
     """Headers of an identity of a role."""
     return lambda role, kind="person": {"Authorization": f"Bearer {token(role, kind)}"}
-
-
-@pytest.fixture(scope="session", name="toys")
-def toys_module() -> Any:
-    """The module that makes toy houses."""
-    return toys
 
 
 @pytest.fixture(scope="module")

@@ -87,8 +87,9 @@ def test_every_form_of_a_list_and_of_one(run: Run, signed: Any, form: str) -> No
     status, out, _ = run("operation", "list", "-o", form)
     assert status == 0
     assert operation.id in out
-    read = {"json": json.loads, "yaml": yaml.safe_load}.get(form)
-    if read:
+    readers: dict[str, Callable[[str], Any]] = {"json": json.loads, "yaml": yaml.safe_load}
+    if form in readers:
+        read = readers[form]
         assert operation.id in [o["id"] for o in read(out)]
         assert read(run("operation", "get", operation.id, f"--output={form}")[1])["cluster"] == f"form-{form}"
     else:

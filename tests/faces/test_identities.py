@@ -153,6 +153,7 @@ def test_failed_sign_ins_are_slowed_and_a_right_token_is_not(client: TestClient,
     assert answers == [401] * 10 + [429] * 2
     limited = client.post("/api/v1/session", json={"token": token("viewer")}, headers=OURS)
     assert (limited.status_code, limited.json()["code"]) == (429, "request.too_many")
+    assert limited.headers["retry-after"] == "60"
     assert client.get("/api/v1/me", headers=sign("viewer")).status_code == 200
     wrong = [client.get("/api/v1/me", headers={"Authorization": "Bearer ist_nope"}).status_code for _ in range(12)]
     assert 429 in wrong

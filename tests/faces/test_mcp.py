@@ -57,7 +57,7 @@ def test_an_agent_creates_waits_and_reads_over_http(served: Any, mode: str) -> N
             threading.Timer(1.0, served.room.engine.move, (operation, "succeeded", "ended")).start()
             told: list[str | None] = []
 
-            async def progress(_done: float, _total: float | None, message: str | None) -> None:
+            async def progress(progress: float, total: float | None, message: str | None) -> None:
                 told.append(message)
 
             ended = await client.call_tool("operation_wait", {"operation_id": operation, "seconds": 30}, progress_callback=progress)

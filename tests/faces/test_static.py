@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.faces import toys
 
 
 @pytest.fixture
-def console(tmp_path: Path, toys: Any) -> Iterator[TestClient]:
+def console(tmp_path: Path) -> Iterator[TestClient]:
     """A house whose console is built, with a secret beside its folder."""
     web = tmp_path / "web"
     (web / "assets").mkdir(parents=True)

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from tests.faces import toys
 
 from instantstart import main
 from instantstart.base.settings import Settings
@@ -75,7 +76,7 @@ TABLE = {
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, toys: Any) -> Iterator[Any]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The real routes behind a socket. The engine is not launched: nothing here gets that far."""
     room = main.compose(Settings(data_dir=tmp_path_factory.mktemp("real"), region="us-east-1"))
     mount = Mount()

@@ -69,14 +69,6 @@ class ToyEngine:
             raise problems.NotFound("operation.unknown", f"There is no operation {op}.")
         return self._operations[op]
 
-    def list(self, wanted: OperationFilter, *, limit: int = 50, cursor: str | None = None) -> Page[Operation]:
-        found = [
-            o
-            for o in self._operations.values()
-            if (not wanted.statuses or o.status in wanted.statuses) and wanted.cluster in (None, o.cluster)
-        ]
-        return Page(tuple(found[:limit]))
-
     def events(self, op: str, after: int = 0, limit: int = 500) -> list[EventRow]:
         return [e for e in self._events[op] if e.seq > after][:limit]
 
@@ -89,6 +81,14 @@ class ToyEngine:
     def cancel(self, op: str, caller: str) -> Operation:
         self.move(op, "cancelled", f"cancelled by {caller}")
         return self.get(op)
+
+    def list(self, wanted: OperationFilter, *, limit: int = 50, cursor: str | None = None) -> Page[Operation]:
+        found = [
+            o
+            for o in self._operations.values()
+            if (not wanted.statuses or o.status in wanted.statuses) and wanted.cluster in (None, o.cluster)
+        ]
+        return Page(tuple(found[:limit]))
 
     approve = retry
     reject = cancel

@@ -15,41 +15,43 @@ from instantstart.base.problems import Violation
 from instantstart.faces.api import sentences
 
 logger = log.get("instantstart.api")
+#: after too many attempts; the window in which they are counted
+RETRY_AFTER_SECONDS = 60
 
-#: HTTP's own refusals, which no kind of Problem carries: status -> (kind, code, sentence)
-_HTTP: Mapping[int, tuple[str, str, str]] = {
-    400: ("invalid", "request.malformed", "The request could not be understood."),
-    404: ("not_found", "route.unknown", "There is no such address here."),
-    405: ("invalid", "route.method_not_allowed", "This address does not take that method."),
-    413: ("invalid", "request.too_large", "The request body is too large."),
-    415: ("invalid", "request.media_type", "Send the body as application/json."),
-    421: ("denied", "request.host_unknown", "The Host header names another server."),
-    429: ("busy", "request.too_many", "Too many attempts; wait a little."),
+#: HTTP's own refusals, each told as the nearest kind; the status stays HTTP's
+_HTTP: Mapping[int, problems.Problem] = {
+    400: problems.Invalid("request.malformed", "The request could not be understood."),
+    404: problems.NotFound("route.unknown", "There is no such address here."),
+    405: problems.Invalid("route.method_not_allowed", "This address does not take that method."),
+    413: problems.Invalid("request.too_large", "The request body is too large."),
+    415: problems.Invalid("request.media_type", "Send the body as application/json."),
+    421: problems.Denied("request.host_unknown", "The Host header names another server."),
+    429: problems.Busy("request.too_many", "Too many attempts; wait a little."),
 }
+_OTHER = problems.Invalid("request.refused", "The request was refused.")
 
 
 class HttpProblem(problems.Problem):
     """A refusal with an HTTP status of its own (400, 404, 405, 413, 415, 421, 429)."""
 
-    def __init__(self, status: int, detail: str | None = None, *, code: str | None = None, hint: str | None = None) -> None:
-        kind, usual, sentence = _HTTP.get(
-            status, ("broken" if status >= 500 else "invalid", f"http.status_{status}", "The request was refused.")
-        )
-        super().__init__(code or usual, detail or sentence, hint=hint)
+    def __init__(self, status: int, detail: str | None = None, *, hint: str | None = None) -> None:
+        told = _HTTP.get(status, _OTHER)
+        super().__init__(told.code, detail or told.detail, hint=hint)
         self.http_status = status
-        self.http_kind = kind
+        self.http_kind = told.kind
+        self.http_retryable = told.retryable
 
     def document(self) -> dict[str, Any]:
         """As Problem.document, with the HTTP status in place of a kind's."""
-        return {**super().document(), "status": self.http_status, "kind": self.http_kind, "retryable": self.http_status in (429, 503)}
+        return {**super().document(), "status": self.http_status, "kind": self.http_kind, "retryable": self.http_retryable}
 
 
 def response(problem: problems.Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer that tells ``problem``: redacted, with its media type and Retry-After where it helps."""
     document = problem.document()
     told = dict(headers or {})
-    if isinstance(problem, problems.Busy):
-        told["Retry-After"] = str(problem.retry_after_seconds)
+    if document["kind"] == problems.Busy.kind:
+        told["Retry-After"] = str(getattr(problem, "retry_after_seconds", RETRY_AFTER_SECONDS))
     if document["status"] == 401:
         told["WWW-Authenticate"] = 'Bearer realm="instantstart"'
     return JSONResponse(log.redact(document), status_code=document["status"], headers=told, media_type=problems.MEDIA_TYPE)
@@ -71,7 +73,7 @@ def invalid(errors: Sequence[Mapping[str, Any]]) -> problems.Problem:
     broken_json = next((e for e in errors if e["type"] == "json_invalid"), None)
     if broken_json is not None:
         why = str(broken_json.get("ctx", {}).get("error", "not JSON"))
-        return HttpProblem(400, f"The body is not JSON: {why} at character {broken_json['loc'][-1]}.", code="request.malformed_json")
+        return HttpProblem(400, f"The body is not JSON: {why} at character {broken_json['loc'][-1]}.")
     violations: dict[str, Violation] = {}
     for error in errors:
         pointer = sentences.pointer(error["loc"])
