@@ -16,7 +16,7 @@ from instantstart_sandbox.kubernetes.access import ANONYMOUS, Attributes
 from instantstart_sandbox.kubernetes.cluster import Cluster
 from instantstart_sandbox.kubernetes.decoding import Options
 from instantstart_sandbox.kubernetes.deletion import DeleteOptions
-from instantstart_sandbox.kubernetes.discovery import AGGREGATED, Discovery, version_document
+from instantstart_sandbox.kubernetes.discovery import Discovery, aggregated_media, aggregated_version, version_document
 from instantstart_sandbox.kubernetes.errors import (
     ApiError,
     Cause,
@@ -142,8 +142,9 @@ class Api:
 
     async def _document(self, request: Request, path: str, parts: tuple[str, ...]) -> None:
         body: Any = None
-        if path in ("/api", "/apis") and "as=APIGroupDiscoveryList" in request.headers.get("accept", ""):
-            await request.answer(200, orjson.dumps(self.discovery.aggregated(parts[0])), AGGREGATED)
+        version = aggregated_version(request.headers.get("accept", ""))
+        if path in ("/api", "/apis") and version is not None:
+            await request.answer(200, orjson.dumps(self.discovery.aggregated(parts[0], version)), aggregated_media(version))
             return
         if parts[0] in ("api", "apis"):
             body = self.discovery.document(parts)

@@ -8,7 +8,8 @@ from instantstart_sandbox.kubernetes.resources import Catalog, Resource
 
 Object = dict[str, Any]
 
-AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+#: versions of the aggregated form; clients up to 1.29 know only the older one
+_AGGREGATED_VERSIONS: Final = ("v2", "v2beta1")
 _VERBS: Final = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCES: Final[dict[str, tuple[list[str], str, str, str]]] = {
     # subresource: verbs, kind ("" = the parent's), group, version
@@ -99,7 +100,7 @@ class Discovery:
 
     # ------------------------------------------------------------------ aggregated
 
-    def aggregated(self, root: str) -> Object:
+    def aggregated(self, root: str, version: str) -> Object:
         """All groups with all their resources in one document; ``root`` is ``api`` or ``apis``."""
         items = []
         for group, versions in self._by_group().items():
@@ -110,7 +111,7 @@ class Discovery:
             ]
             metadata: Object = {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None}
             items.append({"metadata": metadata, "versions": listed})
-        return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+        return {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}, "items": items}
 
     @staticmethod
     def _aggregated(r: Resource) -> Object:
@@ -128,6 +129,18 @@ class Discovery:
             response = {"group": group or r.group, "version": version or r.version, "kind": kind}
             subs.append({"subresource": name, "responseKind": response, "verbs": verbs})
         return {**entry, "subresources": subs} if subs else entry
+
+
+def aggregated_version(accept: str) -> str | None:
+    """The version of the aggregated form that a client asks for, or None."""
+    if "as=APIGroupDiscoveryList" not in accept:
+        return None
+    return next((v for v in _AGGREGATED_VERSIONS if f"v={v};" in accept), None)
+
+
+def aggregated_media(version: str) -> str:
+    """The content type of the aggregated form."""
+    return f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
 
 
 def version_document(version: str) -> Object:

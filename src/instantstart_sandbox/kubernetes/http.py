@@ -23,7 +23,7 @@ JSON: Final = "application/json"
 _LARGEST_BODY: Final = 3 * 1024 * 1024
 _PROTOBUF_TEXT: Final = (
     "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml. "
-    "The sandbox decodes no protobuf, which kubectl create, auth and drain send; instead of kubectl create, write: "
+    "The sandbox decodes no protobuf, which kubectl 1.32 and newer send in create, auth and drain; instead of kubectl create, write: "
     "kubectl create ... --dry-run=client -o yaml | kubectl apply -f -"
 )
 

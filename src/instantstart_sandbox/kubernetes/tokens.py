@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import os
 import uuid
 from collections.abc import Callable
@@ -34,10 +35,21 @@ class ServiceAccountTokens:
 
     def __init__(self, folder: Path, issuer: str, now: Callable[[], float]) -> None:
         self.issuer, self.now = issuer, now
-        self._key = _load_key(folder / "sa.key")
+        self._folder = folder
+
+    @functools.cached_property
+    def _key(self) -> rsa.RSAPrivateKey:
+        """Made when it is first needed: that takes a fifth of a second."""
+        return _load_key(self._folder / "sa.key")
+
+    @property
+    def _n(self) -> bytes:
         numbers = self._key.public_key().public_numbers()
-        self._n = numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8, "big")
-        self._id = _encoded(hashes_of(self._n))
+        return numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8, "big")
+
+    @property
+    def _id(self) -> str:
+        return _encoded(hashes_of(self._n))
 
     def issue(self, account: Object, spec: Object) -> tuple[str, int]:
         """(token, expiry in seconds since the epoch) for a TokenRequest; EKS allows 10 minutes to 24 hours."""
