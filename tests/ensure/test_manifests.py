@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ensure.clusters import FACTS, STAND_INS
+from tests.ensure.clusters import FACTS, STAND_INS, pause
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
@@ -23,16 +24,15 @@ OPERATORS = CATALOG.get("training-operators").release(FACTS)
 PLUGIN = CATALOG.get("nvidia-device-plugin").release(FACTS)
 
 
-def settled(act: Callable[[], Outcome], looks: int = 200) -> Done:
+def settled(act: Callable[[], Outcome]) -> Done:
     """Tick until Done, as the engine does."""
-    from tests.ensure.clusters import pause
-
-    for _ in range(looks):
-        outcome = act()
-        if isinstance(outcome, Done):
-            return outcome
+    end = time.monotonic() + 90
+    outcome = act()
+    while not isinstance(outcome, Done):
+        assert time.monotonic() < end, f"still waiting: {outcome.because}"
         pause()
-    raise AssertionError(f"still waiting: {getattr(outcome, 'because', None)}")
+        outcome = act()
+    return outcome
 
 
 def small(name: str = "small", **more: Any) -> Release:

@@ -27,14 +27,18 @@ def web(image: str = "busybox:1", behaviour: str = "sleep", **container: Any) ->
 
 
 def reaches(kube: KubeCluster, release: Release, state: State) -> workloads.ReleaseState:
-    """Wait until a release is in a state."""
+    """Wait until a release is in a state; what was seen then."""
+    matching: list[workloads.ReleaseState] = []
 
     def look() -> Outcome:
         seen = workloads.observe(kube, release)
-        return Done() if seen.state is state else Wait(1, f"{seen.state}: {seen.why}")
+        if seen.state is not state:
+            return Wait(1, f"{seen.state}: {seen.why}")
+        matching.append(seen)
+        return Done()
 
-    settled(look, 400)
-    return workloads.observe(kube, release)
+    settled(look)
+    return matching[0]
 
 
 def test_before_any_node_a_component_waits_for_nodes(kube: KubeCluster) -> None:
@@ -71,7 +75,7 @@ def test_device_plugins_make_a_gpu_node_whole(sandbox: Sandbox) -> None:
     for bundle in CATALOG.in_set("hyperpod-dependencies"):
         settled(lambda b=bundle: manifests.ensure(kube, b.release(FACTS)))  # type: ignore[misc]
     sandbox.join("ml.g5.8xlarge")
-    settled(lambda: Done() if any(n.gpus and n.efa and n.usable for n in nodes.read(kube)) else Wait(1, str(nodes.read(kube))), 400)
+    settled(lambda: Done() if any(n.gpus and n.efa and n.usable for n in nodes.read(kube)) else Wait(1, str(nodes.read(kube))))
     (node,) = nodes.read(kube, "ml")
     assert (node.gpus, node.efa, node.instance_type, node.group) == (1, 1, "ml.g5.8xlarge", "gpu")
     assert node.instance_id == sandbox.aws.machines[0].instance_id
@@ -86,7 +90,7 @@ def test_pods_that_fit_nowhere_wait_for_nodes_with_the_schedulers_sentence(sandb
         why = workloads.observe(kube, release).why or ""
         return Done() if "Insufficient nvidia.com/gpu" in why else Wait(1, why)
 
-    settled(look, 400)
+    settled(look)
     assert workloads.observe(kube, release).state is State.waiting_for_nodes
 
 
@@ -133,7 +137,7 @@ def test_a_webhook_that_sleeps_is_explained_by_its_pods(kube: KubeCluster) -> No
 
 def test_pod_slots_are_counted_on_nodes_that_take_pods(sandbox: Sandbox) -> None:
     sandbox.join("ml.g5.xlarge")
-    settled(lambda: Done() if slots.read(sandbox.kube).total else Wait(1, "no slots"), 400)
+    settled(lambda: Done() if slots.read(sandbox.kube).total else Wait(1, "no slots"))
     found = slots.read(sandbox.kube)
     assert found.total == 14
     assert found.sentence() == f"14 pod slots, {found.used + found.waiting} needed"

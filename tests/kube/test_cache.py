@@ -62,7 +62,7 @@ def listed(version: int, *items: dict[str, Any]) -> Reply:
 
 def until(check: Callable[[], bool]) -> None:
     """Wait for something the background loop does."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not check():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.01)

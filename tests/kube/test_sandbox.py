@@ -31,7 +31,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "BACKOFF_SECONDS", (0.05, 0.3))
 
 
-def until(check: Callable[[], bool], seconds: float = 30) -> None:
+def until(check: Callable[[], bool], seconds: float = 90) -> None:
     end = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < end, "it did not happen"
