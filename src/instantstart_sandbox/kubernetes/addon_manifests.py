@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .loops.objects import Object
-from .workloads import EVERYWHERE, Workload, account, cluster_role, csi_driver, definition, namespace, service
+from .workloads import EVERYWHERE, Workload, account, budget, cluster_role, csi_driver, definition, namespace, service
 
 Configuration = dict[str, Any]
 _CRITICAL = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
@@ -50,7 +50,8 @@ def coredns(configuration: Configuration) -> list[Object]:
     work.tolerations = _at(configuration, "tolerations") or [*_CRITICAL, *_CONTROL_PLANE]
     dns = service(SYSTEM, "kube-dns", {"k8s-app": "kube-dns"}, {"dns-tcp": 53, "metrics": 9153})
     dns["spec"]["clusterIP"] = "172.20.0.10"
-    return [account(SYSTEM, "coredns"), *cluster_role("system:coredns", [""], (SYSTEM, "coredns")), work.build(), dns]
+    rights = cluster_role("system:coredns", [""], (SYSTEM, "coredns"))
+    return [account(SYSTEM, "coredns"), *rights, budget(SYSTEM, "coredns", work.selector), work.build(), dns]
 
 
 def pod_identity_agent(configuration: Configuration) -> list[Object]:
@@ -88,7 +89,14 @@ def metrics_server(configuration: Configuration) -> list[Object]:
     work = Workload(SYSTEM, "metrics-server", "eks/metrics-server:v0", 2, account="metrics-server", cpu="100m", memory="200Mi")
     work.tolerations = tolerations
     rights = cluster_role("system:metrics-server", ["", "metrics.k8s.io"], (SYSTEM, "metrics-server"))
-    return [account(SYSTEM, "metrics-server"), *rights, work.build(), service(SYSTEM, "metrics-server", work.selector, {"https": 443})]
+    held = budget(SYSTEM, "metrics-server", work.selector)
+    return [
+        account(SYSTEM, "metrics-server"),
+        *rights,
+        held,
+        work.build(),
+        service(SYSTEM, "metrics-server", work.selector, {"https": 443}),
+    ]
 
 
 def s3_csi(configuration: Configuration) -> list[Object]:

@@ -104,6 +104,13 @@ def service(namespace_name: str, name: str, selector: dict[str, str], ports: dic
     return named("v1", "Service", name, namespace_name, spec={"selector": selector, "ports": wanted})
 
 
+def budget(namespace_name: str, name: str, selector: dict[str, str]) -> Object:
+    """A PodDisruptionBudget that lets one pod go at a time."""
+    return named(
+        "policy/v1", "PodDisruptionBudget", name, namespace_name, spec={"maxUnavailable": 1, "selector": {"matchLabels": selector}}
+    )
+
+
 def csi_driver(name: str, attach: bool, fs_group: str = "ReadWriteOnceWithFSType") -> Object:
     """A CSIDriver."""
     spec: Object = {"attachRequired": attach, "podInfoOnMount": not attach, "fsGroupPolicy": fs_group}

@@ -81,7 +81,7 @@ def test_selectors_taints_and_gates_hold_pods(tmp_path: Path) -> None:
         picky = {"nodeSelector": {"pool": "y"}}
         await bench.client.create("pods", pod("picky", **picky))
         await bench.client.create("pods", pod("gated", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]))
-        tolerant = {
+        tolerant: Object = {
             "tolerations": [{"key": "team", "operator": "Exists"}],
             "nodeSelector": {"kubernetes.io/hostname": "hyperpod-i-0aaaaaaaaaaaaaaa1"},
         }
@@ -121,6 +121,16 @@ def test_a_pod_becomes_ready_step_by_step(tmp_path: Path) -> None:
         reasons = [r for r, _ in bench.events()]
         assert {"Scheduled", "Pulling", "Pulled", "Created", "Started"} <= set(reasons)
         assert "is not run, this container is simulated" in await logs(bench, "p")
+
+    on_bench(tmp_path, test)
+
+
+def test_a_node_that_somebody_wrote_has_no_kubelet(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        await bench.client.create("nodes", {"metadata": {"name": "paper"}})
+        await bench.client.create("pods", pod("p", nodeName="paper"))
+        await bench.wait(60)
+        assert bench.get("pods", "p", "default")["status"]["phase"] == "Pending"
 
     on_bench(tmp_path, test)
 
@@ -225,6 +235,7 @@ def test_a_process_really_runs_with_its_environment_and_volumes(tmp_path: Path) 
         await bench.client.delete("pods", "p", "default")
         await bench.wait(2)
         assert not folder.exists()
+        assert not bench.cluster.log_path("default", "p", "main").exists()
 
     on_bench(tmp_path, test)
 

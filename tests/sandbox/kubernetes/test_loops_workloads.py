@@ -42,6 +42,8 @@ def test_a_deployment_rolls_out_and_tells_its_progress(tmp_path: Path) -> None:
         assert all(n.startswith(f"{replica_set}-") for n in names)
         assert ("ScalingReplicaSet", f"Scaled up replica set {replica_set} from 0 to 3") in bench.events()
         assert deployment(bench)["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "1"
+        notes = bench.get("replicasets.apps", replica_set, "default")["metadata"]["annotations"]
+        assert {k.rpartition("/")[2]: v for k, v in notes.items()} == {"revision": "1", "desired-replicas": "3", "max-replicas": "4"}
 
     on_bench(tmp_path, test)
 
@@ -163,6 +165,26 @@ def test_a_daemon_set_counts_its_nodes(tmp_path: Path) -> None:
         pods = bench.pods()
         assert {p["spec"]["nodeName"] for p in pods} == {"hyperpod-i-0aaaaaaaaaaaaaaa1", "hyperpod-i-0aaaaaaaaaaaaaaa2"}
         assert all(not (p["spec"].get("nodeSelector")) for p in pods)
+
+    on_bench(tmp_path, test)
+
+
+def test_templates_are_kept_as_revisions(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        await bench.machine(kind="ml.m5.4xlarge")
+        await bench.client.create("daemonsets.apps", workload("DaemonSet", "agent"))
+        await bench.settle()
+        first = {"spec": {"template": {"spec": pod_spec("busybox")}}}
+        await bench.client.patch("daemonsets.apps", "agent", {"spec": {"template": {"spec": pod_spec("busybox:2")}}}, "default")
+        await bench.wait(60)
+        await bench.client.patch("daemonsets.apps", "agent", first, "default")
+        await bench.wait(60)
+        kept = {
+            r["data"]["spec"]["template"]["spec"]["containers"][0]["image"]: r["revision"]
+            for r in bench.cluster.read_all("controllerrevisions.apps", "default")
+        }
+        assert kept == {"busybox": 3, "busybox:2": 2}
+        assert [p["spec"]["containers"][0]["image"] for p in bench.pods()] == ["busybox"]
 
     on_bench(tmp_path, test)
 

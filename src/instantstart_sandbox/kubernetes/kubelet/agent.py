@@ -12,6 +12,7 @@ from ..loops.objects import (
     condition_of,
     deleting,
     key_of,
+    labels_of,
     name_of,
     namespace_of,
     pod_finished,
@@ -34,6 +35,12 @@ _CACHED_PULL_SECONDS = 0.5
 _START_SECONDS = 0.5
 _MOUNT_RETRY_SECONDS = 15.0
 _BUCKET_KEPT_SECONDS = 30.0
+
+
+def answers(node: Object) -> bool:
+    """Whether there is a kubelet: HyperPod's nodes have one while their instance runs, a Node that somebody just wrote has none."""
+    hyperpod = labels_of(node).get("sagemaker.amazonaws.com/compute-type") == "hyperpod"
+    return hyperpod and (condition_of(node, "Ready") or {}).get("status") != "Unknown"
 
 
 class Kubelet(Controller):
@@ -65,7 +72,7 @@ class Kubelet(Controller):
             self._forget(key)
             return
         node = self.cache.get("nodes", spec_of(pod).get("nodeName") or "")
-        if node is None or (condition_of(node, "Ready") or {}).get("status") == "Unknown":
+        if node is None or not answers(node):
             return
         if deleting(pod):
             await self._terminate(key, pod)
@@ -74,9 +81,8 @@ class Kubelet(Controller):
 
     def _forget(self, key: str) -> None:
         body = self.runtime.bodies.get(key)
-        if body is None:
-            return
-        self.engine.forget(("terminate", body.uid), *((w, f"{body.uid}/{c}") for w in ("pull", "pull-failed") for c in body.containers))
+        if body is not None:
+            self.engine.forget(("terminate", body.uid), *((w, f"{body.uid}/{c}") for w in ("pull", "pull-failed") for c in body.containers))
         self.runtime.remove(key)
 
     async def backend(self, kind: str, namespace: str, name: str, port: str) -> tuple[str, int] | None:

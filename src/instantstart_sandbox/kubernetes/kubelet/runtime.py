@@ -87,7 +87,8 @@ class Runtime:
         return found
 
     def remove(self, key: str) -> None:
-        """Kill what runs and remove the pod's own folders (not what its claims point at)."""
+        """Kill what runs and remove the pod's own folders and logs (not what its claims point at)."""
+        shutil.rmtree(self._cluster.log_path(*key.split("/"), "any").parent, ignore_errors=True)
         body = self.bodies.pop(key, None)
         if body is None:
             return

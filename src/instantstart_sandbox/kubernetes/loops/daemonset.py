@@ -19,15 +19,14 @@ from .objects import (
     namespace_of,
     pod_finished,
     pod_ready,
-    short_hash,
     spec_of,
     status_of,
     uid_of,
 )
 from .placement import place_changed, untolerated, wanted_node
 from .replicaset import available, pod_from
+from .revisions import HASH, keep_revisions, template_hash
 
-HASH = "controller-revision-hash"
 _TOLERATED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -41,9 +40,10 @@ _TOLERATED = (
 def daemon_pod(owner: Object, node: str) -> Object:
     """The pod for one node, as the controller makes it: affinity by node name and the standing tolerations."""
     template = spec_of(owner)["template"]
-    mark = short_hash(template)
+    mark = template_hash(owner)
     pod = pod_from(template, owner)
-    pod["metadata"]["labels"] = {**pod["metadata"]["labels"], HASH: mark}
+    generation = str(meta(owner).get("generation", 1))
+    pod["metadata"]["labels"] = {**pod["metadata"]["labels"], HASH: mark, "pod-template-generation": generation}
     spec = pod["spec"]
     standing = [{"key": k, "operator": "Exists", "effect": e} for k, e in _TOLERATED]
     if spec.get("hostNetwork"):
@@ -114,6 +114,7 @@ class DaemonSetController(Controller):
         owner = self.cache.get("daemonsets.apps", key)
         if owner is None or deleting(owner):
             return
+        await keep_revisions(self, owner)
         plan = self._plan(owner)
         self._roll(owner, plan)
         for pod in plan.delete:
@@ -157,7 +158,7 @@ class DaemonSetController(Controller):
         strategy = spec_of(owner).get("updateStrategy") or {}
         if strategy.get("type") == "OnDelete":
             return
-        mark = short_hash(spec_of(owner)["template"])
+        mark = template_hash(owner)
         limit = int_or_percent((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(plan.wanted), round_up=True)
         down = sum(1 for node in plan.wanted if node not in plan.running or not pod_ready(plan.running[node]))
         for pod in plan.running.values():
@@ -174,7 +175,7 @@ class DaemonSetController(Controller):
         if owner is None:
             return
         plan, now = self._plan(owner), self.now()
-        mark, wait = short_hash(spec_of(owner)["template"]), int(spec_of(owner).get("minReadySeconds") or 0)
+        mark, wait = template_hash(owner), int(spec_of(owner).get("minReadySeconds") or 0)
         placed = [plan.running[n] for n in plan.wanted if n in plan.running]
         serving = sum(1 for p in placed if available(p, wait, now))
         status = {

@@ -28,6 +28,7 @@ from .objects import (
 )
 
 REVISION = "deployment.kubernetes.io/revision"
+_DESIRED, _MOST = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
 HASH = "pod-template-hash"
 
 
@@ -62,6 +63,10 @@ class Rollout:
         if not surge and not missing:
             missing = 1
         return wanted + surge, max(wanted - missing, 0)
+
+    def notes(self) -> dict[str, str]:
+        """The annotations of a set that say what the Deployment wanted when it was scaled."""
+        return {_DESIRED: str(replicas_of(self.deployment)), _MOST: str(self.limits()[0])}
 
     def next_scale(self) -> tuple[Object, int] | None:
         """The next set to scale, and to what; None when everything is as it should be."""
@@ -136,7 +141,7 @@ class DeploymentController(Controller):
         older = [s for s in owned if s is not current]
         newest = max((int(annotations_of(s).get(REVISION, 0)) for s in older), default=0)
         if current is None:
-            current = await self._make(deployment, mark, newest + 1)
+            current = await self._make(deployment, mark, newest + 1, older)
         elif int(annotations_of(current).get(REVISION, 0)) <= newest:
             note = {"metadata": {"annotations": {REVISION: str(newest + 1)}}}
             current = await self.client.patch("replicasets.apps", name_of(current), note, namespace_of(current))
@@ -146,7 +151,7 @@ class DeploymentController(Controller):
             await self.client.patch("deployments.apps", name_of(deployment), note, namespace_of(deployment))
         return Rollout(deployment, current, older)
 
-    async def _make(self, deployment: Object, mark: str, revision: int) -> Object:
+    async def _make(self, deployment: Object, mark: str, revision: int, older: list[Object]) -> Object:
         spec = spec_of(deployment)
         template = {**spec["template"], "metadata": {**meta(spec["template"])}}
         template["metadata"]["labels"] = {**(template["metadata"].get("labels") or {}), HASH: mark}
@@ -158,19 +163,31 @@ class DeploymentController(Controller):
                 "name": f"{name_of(deployment)}-{mark}",
                 "namespace": namespace_of(deployment),
                 "labels": template["metadata"]["labels"],
-                "annotations": {REVISION: str(revision), "deployment.kubernetes.io/desired-replicas": str(replicas_of(deployment))},
+                "annotations": {REVISION: str(revision)},
                 "ownerReferences": [owner_reference(deployment)],
             },
             "spec": {"replicas": 0, "selector": selector, "template": template},
         }
         if spec.get("minReadySeconds"):
             built["spec"]["minReadySeconds"] = spec["minReadySeconds"]
-        return await self.client.create("replicasets.apps", built)
+        rollout = Rollout(deployment, built, older)
+        built["metadata"]["annotations"].update(rollout.notes())
+        step = None if spec.get("paused") else rollout.next_scale()
+        if step is not None and step[0] is built:
+            built["spec"]["replicas"] = step[1]
+        made = await self.client.create("replicasets.apps", built)
+        if replicas_of(made):
+            await self._told(deployment, made, 0, replicas_of(made))
+        return made
 
     async def _scale(self, deployment: Object, replica_set: Object, to: int) -> None:
         before = replicas_of(replica_set)
-        change = {"spec": {"replicas": to}}
+        notes = Rollout(deployment, replica_set, []).notes()
+        change = {"spec": {"replicas": to}, "metadata": {"annotations": notes}}
         await self.client.patch("replicasets.apps", name_of(replica_set), change, namespace_of(replica_set))
+        await self._told(deployment, replica_set, before, to)
+
+    async def _told(self, deployment: Object, replica_set: Object, before: int, to: int) -> None:
         way = "up" if to > before else "down"
         message = f"Scaled {way} replica set {name_of(replica_set)} from {before} to {to}"
         await self.event(deployment, "ScalingReplicaSet", message)

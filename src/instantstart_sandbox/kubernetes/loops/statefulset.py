@@ -17,20 +17,19 @@ from .objects import (
     namespace_of,
     pod_finished,
     pod_ready,
-    short_hash,
     spec_of,
     uid_of,
 )
 from .replicaset import available, owning_keys, pod_from
+from .revisions import HASH, keep_revisions, template_hash
 
-HASH = "controller-revision-hash"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
 def revision_of(owner: Object) -> str:
     """The name of the revision of the present template."""
-    return f"{name_of(owner)}-{short_hash(spec_of(owner)['template'])}"
+    return f"{name_of(owner)}-{template_hash(owner)}"
 
 
 def claims_of(owner: Object, pod_name: str) -> list[Object]:
@@ -81,6 +80,7 @@ class StatefulSetController(Controller):
         if owner is None:
             return
         if not deleting(owner):
+            await keep_revisions(self, owner)
             await self._balance(owner)
         await self._report(key)
 
