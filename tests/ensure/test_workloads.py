@@ -99,7 +99,7 @@ def test_an_image_that_is_nowhere_is_failing(sandbox: Sandbox) -> None:
     settled(lambda: manifests.ensure(sandbox.kube, web("registry.invalid/web:1")))
     seen = reaches(sandbox.kube, web(), State.failing)
     assert seen.why is not None
-    assert "2 of 2 pods: the image registry.invalid/web:1 of main cannot be pulled" in seen.why
+    assert "of 2 pods: the image registry.invalid/web:1 of main cannot be pulled" in seen.why
 
 
 def test_a_container_that_keeps_running_out_of_memory_is_failing(sandbox: Sandbox) -> None:
