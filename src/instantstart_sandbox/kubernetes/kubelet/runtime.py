@@ -88,7 +88,8 @@ class Runtime:
 
     def remove(self, key: str) -> None:
         """Kill what runs and remove the pod's own folders and logs (not what its claims point at)."""
-        shutil.rmtree(self._cluster.log_path(*key.split("/"), "any").parent, ignore_errors=True)
+        namespace, _, name = key.partition("/")
+        shutil.rmtree(self._cluster.log_path(namespace, name, "any").parent, ignore_errors=True)
         body = self.bodies.pop(key, None)
         if body is None:
             return
