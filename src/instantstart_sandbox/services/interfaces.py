@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,11 +85,12 @@ def _backend(owner: str) -> Any:
 def _free_addresses(backend: Any, subnet: Any, wanted: int) -> list[str]:
     """The lowest free addresses: moto draws one at random, which collides in a small subnet."""
     used = {a["PrivateIpAddress"] for e in backend.enis.values() if e.subnet.id == subnet.id for a in e.private_ip_addresses}
-    taken = {int(ipaddress.IPv4Address(address)) for address in used}
     network = ipaddress.IPv4Network(subnet.cidr_block)
     first = int(network.network_address) + _RESERVED_FIRST
     usable = range(first, int(network.broadcast_address) + 1 - _RESERVED_LAST)
-    free = list(itertools.islice((n for n in usable if n not in taken), wanted))
+    # inet_ntoa: ipaddress takes ten times as long, and a thousand nodes search a thousand addresses each
+    addresses = (socket.inet_ntoa(n.to_bytes(4, "big")) for n in usable)
+    free = list(itertools.islice((a for a in addresses if a not in used), wanted))
     if len(free) < wanted:
         raise NoInterface(f"There are not enough free addresses in subnet '{subnet.id}' to satisfy the requested number of instances.")
-    return [str(ipaddress.IPv4Address(n)) for n in free]
+    return free

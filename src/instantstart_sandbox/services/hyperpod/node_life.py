@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from instantstart_sandbox.services import interfaces, lookups
+from instantstart_sandbox.services import interfaces
 from instantstart_sandbox.services.arns import Arn
 from instantstart_sandbox.services.hyperpod import node_logs
 from instantstart_sandbox.services.hyperpod.events import note, note_node
@@ -145,7 +145,7 @@ def gone(world: World, arn: str, logical: str, instance: str) -> None:
         return
     cluster, node = found
     role = cluster["groups"][node["group"]]["spec"]["ExecutionRole"]
-    if lookups.role(world, role, Arn.parse(arn).region) is None:
+    if not world.iam_visible(role):
         node["message"] = f"The execution role {role} does not have permission to perform: ec2:DeleteNetworkInterface"
         world.clock.after(_DELETE_RETRY_SECONDS, "hyperpod.node.gone", arn=arn, logical=logical, instance=instance)
         world.changed()
