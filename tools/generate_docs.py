@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from instantstart import main
-from instantstart.base import settings
+from instantstart.base import problems, settings
 from instantstart.capabilities.clusters.workflows import WORKFLOWS
 from instantstart.faces.mcp import catalog
 from instantstart.operations.declare import Stage, Step
@@ -53,7 +53,9 @@ def _stages(step: Step) -> tuple[Stage, ...]:
 def tools() -> str:
     """The catalogue of the agent's face."""
     lines = [_NOTE, "# Tools for agents\n", "| tool | toolset | effect | what it does | completion |", "| --- | --- | --- | --- | --- |"]
-    lines += [f"| `{t.name}` | {t.toolset} | {t.effect} | {t.says} | {f'`{t.status_tool}`' if t.status_tool else ''} |" for t in catalog.TOOLS]
+    for t in catalog.TOOLS:
+        completion = f"`{t.status_tool}`" if t.status_tool else ""
+        lines.append(f"| `{t.name}` | {t.toolset} | {t.effect} | {t.says} | {completion} |")
     lines += ["\n## Routes that are no tools\n", "| operation | why |", "| --- | --- |"]
     lines += [f"| `{name}` | {why} |" for name, why in catalog.NOT_FOR_AGENTS.items()]
     return "\n".join(lines) + "\n"
@@ -80,12 +82,17 @@ def problem_codes() -> str:
     return "\n".join(lines) + "\n"
 
 
-_KINDS = {"Invalid", "NotFound", "Conflict", "Unauthenticated", "Denied", "OutOfQuota", "NoCapacity", "Blocked", "Busy", "Unreachable", "Broken", "kind"}
+_KINDS = {kind.__name__ for kind in problems.KINDS.values()} | {"kind"}
 
 
 def _raised(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and len(node.args) >= 2 and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+        if (
+            isinstance(node, ast.Call)
+            and len(node.args) >= 2
+            and isinstance(node.args[0], ast.Constant)
+            and isinstance(node.args[0].value, str)
+        ):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
             if name in _KINDS and "." in node.args[0].value:
                 yield name.replace("kind", "by cause"), node.args[0].value, _sentence(node.args[1])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 import pytest
-
 from tests.contract import sources
 
 FILE_LINES, UI_LINES, FUNCTION_LINES = 500, 250, 40

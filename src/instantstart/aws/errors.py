@@ -83,7 +83,8 @@ _CONFLICT = frozenset(
 #: sentences that mean "a role was made a moment ago and is not visible yet"; only these are retried (case 13)
 _PROPAGATION = re.compile(
     r"(?i)(cannot (be )?assume|could not (be )?assume|not authorized to perform: sts:AssumeRole|unable to assume"
-    r"|role .* is not (yet )?visible|error in role params|invalid principal in policy|role .*(is invalid or cannot be assumed|cannot be assumed))"
+    r"|role .* is not (yet )?visible|error in role params|invalid principal in policy"
+    r"|role .*(is invalid or cannot be assumed|cannot be assumed))"
 )
 _CAPACITY = re.compile(
     r"(?i)(insufficient|not have sufficient|sufficient) .*capacity|InsufficientInstanceCapacity|ReservationCapacityExceeded"
