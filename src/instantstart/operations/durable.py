@@ -59,6 +59,11 @@ class Standing:
     replica: str | None
 
     @property
+    def running(self) -> bool:
+        """DBOS believes that ``replica`` executes it now."""
+        return self.status == "PENDING"
+
+    @property
     def over(self) -> bool:
         """It will not go on by itself."""
         return self.status in ("SUCCESS", "ERROR", "CANCELLED")
@@ -161,18 +166,9 @@ class Durable:
         found = DBOS.list_workflows(workflow_ids=list(names), load_input=False, load_output=False)
         return {names[each.workflow_id]: Standing(each.status, each.executor_id) for each in found}
 
-    def replicas_at_work(self) -> set[str]:
-        """Every replica that has unfinished executions, dead or alive."""
-        found = DBOS.list_workflows(status="PENDING", name=_NAME, load_input=False, load_output=False)
-        return {each.executor_id for each in found if each.executor_id}
-
     def drop(self, operation_id: str, execution: int) -> None:
-        """Make DBOS end an execution that lives nowhere."""
+        """Make DBOS end an execution that was overtaken."""
         DBOS.cancel_workflow(execution_id(operation_id, execution))
-
-    def adopt(self, replica: str) -> None:
-        """Take over what a dead replica left. The caller makes sure that it is dead."""
-        DBOS._recover_pending_workflows([replica])  # a private name; the library's issues point to it, and a test holds it
 
     def forget(self, before: dt.datetime) -> int:
         """Drop what DBOS keeps of executions that ended before a moment; our own records stay. The answer counts them."""

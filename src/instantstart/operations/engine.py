@@ -11,7 +11,7 @@ from instantstart.base.settings import Settings
 from instantstart.operations.declare import Together, Workflow, check_declarations
 from instantstart.operations.desk import Desk, Request
 from instantstart.operations.durable import Durable, embedded_url
-from instantstart.operations.journal import Journal
+from instantstart.operations.journal import Journal, is_executing
 from instantstart.operations.keeper import Keeper
 from instantstart.operations.record import TERMINAL, Operation, OperationStatus
 from instantstart.operations.ticking import Tick, Ticker, settle, succeed
@@ -73,7 +73,11 @@ class Engine:
             self._keeper.lease = self._lock
         self._lock.hold()
         self._keeper.replica = replica
-        self._durable.launch(url, replica)
+        try:
+            self._durable.launch(url, replica)
+        except BaseException:
+            self._lock.release()
+            raise
         self._launched = True
         self._keeper.start()
 
@@ -180,8 +184,9 @@ class _Script:
         told = f"This version of the program has no workflow {row.workflow}."
         problem = problems.Broken("operation.workflow_gone", told, hint="Run the version that accepted it.")
         with self._engine._journal.writing(f"subject/{row.subject}") as now:
-            if row.execution == execution:
-                self._engine._journal.end(row, OperationStatus.failed, problem.detail, problem, now)
+            present = self._engine._store.operations.get(row.id)
+            if is_executing(present, execution):
+                self._engine._journal.end(present, OperationStatus.failed, problem.detail, problem, now)
 
     def tick(self, operation_id: str, execution: int, name: str, misses: int) -> Tick:
         return self._engine._ticker.tick(operation_id, execution, name, misses)

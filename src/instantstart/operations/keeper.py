@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from instantstart.base import log, problems
 from instantstart.base.clock import Clock
@@ -21,6 +21,7 @@ EVERY_SECONDS = 1.0
 FORGET_EVERY_SECONDS = 3600.0
 FORGET_AFTER = dt.timedelta(days=7)
 ORPHAN_SECONDS = 15.0
+DEAD_SECONDS = 3.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _logger = log.get(__name__)
 
@@ -28,8 +29,10 @@ _logger = log.get(__name__)
 class Keeper:
     """A thread that makes the true state the wished one, over and over; each round is safe to lose."""
 
-    #: real seconds that an execution may be nowhere before it is begun anew
+    #: real seconds that an execution of this process may be nowhere before it is begun anew
     orphan_seconds = ORPHAN_SECONDS
+    #: real seconds that a replica's name must be free before its executions are begun anew here
+    dead_seconds = DEAD_SECONDS
 
     def __init__(self, store: Store, desk: Desk, journal: Journal, durable: Durable, clock: Clock) -> None:
         self._store = store
@@ -42,7 +45,8 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
         self._mended: dict[str, tuple[int, float]] = {}
         self._forget_at = 0.0
-        self._orphans: dict[tuple[str, int], float] = {}
+        self._lost_since: dict[tuple[str, int], float] = {}
+        self._dead: set[str] = set()
         #: this process's name in DBOS
         self.replica = ""
         self.lease: ReplicaLease | None = None
@@ -58,7 +62,7 @@ class Keeper:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            for chore in (self.take_turns, self.mend_executions, self.pass_cancels, self.adopt_the_dead, self.forget_the_old):
+            for chore in (self.keep_lease, self.take_turns, self.mend_executions, self.pass_cancels, self.forget_the_old):
                 self._attempt(chore)
             self._stop.wait(EVERY_SECONDS)
 
@@ -81,10 +85,13 @@ class Keeper:
 
     def mend_executions(self) -> None:
         """Give every executing operation a living execution: one that was never started, or that broke, is begun (anew)."""
-        loose = [row for row in self._executing() if not self._durable.is_live(row.id, row.execution)]
+        executing = self._executing()
+        self._mended = {row.id: self._mended[row.id] for row in executing if row.id in self._mended}
+        loose = [row for row in executing if not self._durable.is_live(row.id, row.execution)]
         if not loose:
             return
         standings = self._durable.standings([(row.id, row.execution) for row in loose])
+        self._look_for_the_dead(each.replica for each in standings.values() if each.running)
         for row in loose:
             self._mend(row, standings.get((row.id, row.execution)))
 
@@ -96,16 +103,27 @@ class Keeper:
             self._durable.start(row.id, row.execution)
         elif standing.given_up:
             self._give_up(row)
-        elif (standing.over or self._is_orphan(row, standing)) and self._may_mend(row.id):
+        elif (standing.over or self._is_lost(row, standing)) and self._may_mend(row.id):
             self._begin_anew(row, standing)
 
-    def _is_orphan(self, row: OperationRow, standing: Standing) -> bool:
-        """DBOS believes for a while now that this process executes it, and it does not: the database was away when it broke."""
-        name = (row.id, row.execution)
-        if standing.status != "PENDING" or standing.replica != self.replica:
-            self._orphans.pop(name, None)
+    def _is_lost(self, row: OperationRow, standing: Standing) -> bool:
+        """Nobody executes it for a while now, though DBOS believes so.
+
+        Here: the database was away when it broke. Elsewhere: the replica has died. A replica that only lost its session has
+        taken its name back within the while; should it be overtaken all the same, the execution number keeps it from acting.
+        """
+        here = standing.replica == self.replica
+        if not standing.running or not (here or standing.replica in self._dead):
+            self._lost_since.pop((row.id, row.execution), None)
             return False
-        return time.monotonic() - self._orphans.setdefault(name, time.monotonic()) > self.orphan_seconds
+        since = self._lost_since.setdefault((row.id, row.execution), time.monotonic())
+        return time.monotonic() - since > (self.orphan_seconds if here else self.dead_seconds)
+
+    def _look_for_the_dead(self, replicas: Iterable[str | None]) -> None:
+        self._dead = set()
+        for replica in {each for each in replicas if each is not None and each != self.replica}:
+            if self.lease is not None and self.lease.is_free(replica):
+                self._dead.add(replica)
 
     def _may_mend(self, operation_id: str) -> bool:
         """Pauses of 1, 2, 4 ... 60 seconds, so that a fault that stays does not spin."""
@@ -122,7 +140,7 @@ class Keeper:
                 return  # it came to rest meanwhile, or another replica was first
             self._journal.tell(row.id, "The engine lost this operation and goes on where it stood", level=Level.warning)
         _logger.error("execution was lost", extra={"facts": {"operation": row.id, "execution": row.execution}})
-        self._orphans.pop((row.id, row.execution), None)
+        self._lost_since.pop((row.id, row.execution), None)
         if not standing.over:
             self._durable.drop(row.id, row.execution)
         self._durable.start(row.id, row.execution + 1)
@@ -145,16 +163,10 @@ class Keeper:
             if row.cancel_by is not None and self._durable.is_live(row.id, row.execution):
                 self._durable.wake(row.id)
 
-    def adopt_the_dead(self) -> None:
-        """Take over from replicas whose lease is free."""
-        if self.lease is None:
-            return
-        self.lease.renew()
-        for replica in self._durable.replicas_at_work() - {self.replica}:
-            with self.lease.standing_in(replica) as dead:
-                if dead:
-                    _logger.warning("adopting a dead replica's operations", extra={"facts": {"replica": replica}})
-                    self._durable.adopt(replica)
+    def keep_lease(self) -> None:
+        """Hold this replica's name, also over a restart of the database."""
+        if self.lease is not None:
+            self.lease.renew()
 
     def forget_the_old(self) -> None:
         """Once an hour, drop DBOS's own rows of what ended a week ago. Our records stay."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -83,16 +81,15 @@ class ReplicaLease:
             self.release()
         self.hold()
 
-    @contextlib.contextmanager
-    def standing_in(self, replica: str) -> Iterator[bool]:
-        """True while ``replica`` is dead and nobody else stands in for it."""
-        assert self._session is not None, "hold() first"
+    def is_free(self, replica: str) -> bool:
+        """True when no living process has this name. Raises Conflict when our own is not held."""
+        if self._session is None:
+            self.hold()
+        assert self._session is not None
         free = _try_lock(self._session, replica)
-        try:
-            yield free
-        finally:
-            if free:
-                self._session.execute(sa.text("SELECT pg_advisory_unlock(:space, :key)"), _key(replica))
+        if free:
+            self._session.execute(sa.text("SELECT pg_advisory_unlock(:space, :key)"), _key(replica))
+        return free
 
     def release(self) -> None:
         """Give the name back."""
