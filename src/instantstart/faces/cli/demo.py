@@ -170,7 +170,7 @@ def _await(process: Process, sign: str) -> None:
             break
         time.sleep(0.1)
     told = "\n".join(process.log.read_text().splitlines()[-5:])
-    raise problems.Broken("demo.not_started", f"{' '.join(process.child.args[1:4])} did not start: {told}", hint=f"See {process.log}.")  # type: ignore[index]
+    raise problems.Broken("demo.not_started", f"The {process.log.stem} did not start: {told}", hint=f"See {process.log}.")
 
 
 def _after(lines: list[str], mark: str) -> str:
