@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -66,23 +67,50 @@ def _type_failure(resource: Resource, obj: Object) -> str | None:
     if resource.custom:
         return decode_failure(obj["metadata"], metadata, "metadata", "ObjectMeta")
     failure = decode_failure(obj, resource.node, "", resource.kind)
-    return failure or _bad_quantity(obj, resource.node)
+    return failure or _normalise(obj, resource.node)
 
 
-def _bad_quantity(value: Any, node: Node) -> str | None:
-    """The sentence about the first string that stands for a quantity and is none."""
-    if node.type == "quantity":
-        return None if quantities.parse(value) is not None else _QUANTITY_TEXT
+def _normalise(value: Any, node: Node) -> str | None:
+    """Bring quantities and times below a value into the form that Go prints, in place; or the sentence about the first bad one."""
     if isinstance(value, dict):
-        for key, item in value.items():
-            child = node.child(key)
-            if child is not None and (failure := _bad_quantity(item, child)):
-                return failure
+        children = [(key, item, node.child(key)) for key, item in value.items()]
     elif isinstance(value, list):
-        for item in value:
-            if failure := _bad_quantity(item, node.items):
-                return failure
+        children = [(index, item, node.items) for index, item in enumerate(value)]
+    else:
+        return None
+    for place, item, child in children:
+        if child is None or item is None:
+            continue
+        if child.type == "quantity":
+            if quantities.parse(item) is None:
+                return _QUANTITY_TEXT
+            value[place] = quantities.canonical(item)
+        elif child.name in _TIMES:
+            try:
+                value[place] = _TIMES[child.name](dt.datetime.fromisoformat(item))
+            except ValueError:
+                return f'parsing time "{item}" as "2006-01-02T15:04:05Z07:00": cannot parse "{item}" as "2006"'
+        elif failure := _normalise(item, child):
+            return failure
     return None
+
+
+def _seconds(moment: dt.datetime) -> str:
+    return _utc(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _microseconds(moment: dt.datetime) -> str:
+    return _utc(moment).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _utc(moment: dt.datetime) -> dt.datetime:
+    if moment.tzinfo is None:
+        raise ValueError
+    return moment.astimezone(dt.UTC)
+
+
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_TIMES: Final = {f"{_META}Time": _seconds, f"{_META}MicroTime": _microseconds}
 
 
 def _json_kind(value: Any) -> str:

@@ -167,6 +167,7 @@ class Deletion:
         if kind == DELETED:
             catalog.remove(obj["spec"]["group"], obj["spec"]["names"]["plural"])
             self._served.pop(obj["metadata"]["name"], None)
+            self.pipeline.store.collection(obj["metadata"]["name"]).end_watches()
             return
         name, generation = obj["metadata"]["name"], obj["metadata"].get("generation", 0)
         if self._served.get(name) != generation or name not in catalog:

@@ -26,6 +26,10 @@ Listener = Callable[["Change"], None]
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 LOG_LENGTH = 20_000
+#: a log longer than this is cut when its bytes are too many
+_LEAST_LOG, _LOG_BYTES = 2_000, 96 * 1024 * 1024
+#: so many of the newest changes keep their encoded frames
+_FRAMES_KEPT = 256
 _COMPACT_BYTES = 64 * 1024 * 1024
 
 
@@ -69,6 +73,9 @@ class Collection:
         self.keys: list[str] = []
         self.log: deque[Change] = deque()
         self.listeners: set[Listener] = set()
+        #: called when the resource is served no longer: its watches end
+        self.enders: set[Callable[[], None]] = set()
+        self._log_bytes = 0
 
     def get(self, key: str) -> Entry | None:
         """The present entry."""
@@ -114,16 +121,33 @@ class Collection:
             if change.key not in self.current:
                 bisect.insort(self.keys, change.key)
             self.current[change.key] = change.entry
-        self.log.append(change)
-        if len(self.log) > LOG_LENGTH:
-            self.floor = self.log.popleft().revision
+        self._remember(change)
         for listener in tuple(self.listeners):
             listener(change)
+
+    def _remember(self, change: Change) -> None:
+        """Put a change into the log, which is bounded in length and bytes."""
+        self.log.append(change)
+        self._log_bytes += len(change.entry.raw)
+        if len(self.log) > _FRAMES_KEPT:
+            self.log[-_FRAMES_KEPT - 1].frames.clear()
+        while len(self.log) > LOG_LENGTH or (self._log_bytes > _LOG_BYTES and len(self.log) > _LEAST_LOG):
+            self.floor = self._drop_oldest()
+
+    def _drop_oldest(self) -> int:
+        oldest = self.log.popleft()
+        self._log_bytes -= len(oldest.entry.raw)
+        return oldest.revision
+
+    def end_watches(self) -> None:
+        """End every watch over HTTP: the resource is gone."""
+        for end in tuple(self.enders):
+            end()
 
     def forget(self, revision: int) -> None:
         """Drop the log up to a revision: older lists and watches are expired from now on."""
         while self.log and self.log[0].revision <= revision:
-            self.log.popleft()
+            self._drop_oldest()
         self.floor = max(self.floor, revision)
 
 

@@ -47,7 +47,7 @@ class Subscription:
         self.collection, self.prefix = collection, f"{namespace}/" if namespace else ""
         self.queue: deque[Change] = deque()
         self.wake = asyncio.Event()
-        self.overflowed = False
+        self.ended = False
 
     def __enter__(self) -> Subscription:
         self.collection.listeners.add(self._feed)
@@ -55,13 +55,19 @@ class Subscription:
 
     def __exit__(self, *_: object) -> None:
         self.collection.listeners.discard(self._feed)
+        self.collection.enders.discard(self.end)
+
+    def end(self) -> None:
+        """Let the watcher go."""
+        self.ended = True
+        self.wake.set()
 
     def _feed(self, change: Change) -> None:
         if not change.key.startswith(self.prefix):
             return
         self.queue.append(change)
         if len(self.queue) > _LONGEST_QUEUE:
-            self.overflowed = True
+            self.ended = True
         self.wake.set()
 
     def replay(self, revision: int) -> None:
@@ -89,6 +95,7 @@ class Stream:
         """Chunks of newline-terminated events, until the timeout; an empty first chunk opens the stream."""
         wanted = self.wanted
         with Subscription(self.collection, wanted.namespace) as subscription:
+            self.collection.enders.add(subscription.end)
             if wanted.revision is not None and wanted.revision < self.collection.floor:
                 yield too_old(wanted.revision, self.collection.floor)
                 return
@@ -112,7 +119,7 @@ class Stream:
     async def _follow(self, subscription: Subscription) -> AsyncIterator[bytes]:
         end = time.monotonic() + (self.wanted.timeout or random.uniform(1800, 3600))
         next_mark = min(time.monotonic() + _BOOKMARK_SECONDS, end - _LAST_BOOKMARK_SECONDS)
-        while (now := time.monotonic()) < end and not subscription.overflowed:
+        while (now := time.monotonic()) < end and not subscription.ended:
             if chunk := b"".join(self._drain(subscription)):
                 yield chunk
             if self.wanted.bookmarks and now >= next_mark:
@@ -120,6 +127,8 @@ class Stream:
                 next_mark = min(now + _BOOKMARK_SECONDS, end - _LAST_BOOKMARK_SECONDS) if now < end - _LAST_BOOKMARK_SECONDS else end
             until = min(end, next_mark) if self.wanted.bookmarks else end
             await subscription.wait(max(until - time.monotonic(), 0.01))
+        if chunk := b"".join(self._drain(subscription)):
+            yield chunk
 
     def _drain(self, subscription: Subscription) -> list[bytes]:
         out = []

@@ -145,3 +145,12 @@ def test_tables_show_the_printer_columns(widgets: httpx2.Client) -> None:
     body = widgets.get(WIDGETS, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}).json()
     assert [c["name"] for c in body["columnDefinitions"]] == ["Name", "Color"]
     assert body["rows"][0]["cells"] == ["w", "red"]
+
+
+def test_the_watches_of_a_removed_definition_end(widgets: httpx2.Client) -> None:
+    widgets.post(WIDGETS, json=widget(color="red"))
+    with widgets.stream("GET", WIDGETS, params={"watch": "true"}) as answer:
+        lines = (line for line in answer.iter_lines() if line)
+        assert '"ADDED"' in next(lines)
+        widgets.delete(f"{DEFINITIONS}/widgets.example.com")
+        assert ['"DELETED"' in line for line in lines] == [True]
