@@ -109,6 +109,10 @@ class EmulatedAws:
         with self._world.clock.lock:
             return lookups.bucket_exists(self._world, self._world.region, bucket)
 
+    def bucket_client(self) -> Any:
+        """An S3 client inside the sandbox (``world.seams.BucketWorld``)."""
+        return self._world.client("s3")
+
 
 def _url_of(token: str) -> str | None:
     if not token.startswith(_TOKEN_PREFIX):

@@ -7,7 +7,7 @@ Every method here may be called from any thread and must not block for long.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -101,3 +101,11 @@ class AwsWorld(Protocol):
 
     def bucket_exists(self, bucket: str) -> bool:
         """Whether the emulated S3 has the bucket (the S3 CSI driver mounts only what exists)."""
+
+
+@runtime_checkable
+class BucketWorld(Protocol):
+    """What an ``AwsWorld`` may offer besides: without it, processes see an S3 volume as an empty folder of their own."""
+
+    def bucket_client(self) -> Any:
+        """An S3 client of the emulated account, for the S3 CSI driver's mounts."""

@@ -26,7 +26,7 @@ from ..loops.objects import (
 )
 from ..loops.service import backends, container_port, service_port
 from . import mounts, processes, state
-from .behaviour import behaviour_of, image_problem, pull_seconds
+from .behaviour import behaviour_of, image_problem, pull_seconds, resumed, runs_process
 from .environment import ConfigError
 from .processes import StartError
 from .runtime import Runtime
@@ -82,6 +82,7 @@ class Kubelet(Controller):
     def _forget(self, key: str) -> None:
         body = self.runtime.bodies.get(key)
         if body is not None:
+            self._buckets = {k: v for k, v in self._buckets.items() if not k.startswith(body.uid)}
             self.engine.forget(("terminate", body.uid), *((w, f"{body.uid}/{c}") for w in ("pull", "pull-failed") for c in body.containers))
         self.runtime.remove(key)
 
@@ -177,7 +178,7 @@ class Kubelet(Controller):
         run = self.runtime.body(key, pod).runs.get(name)
         if run is None:
             began = seconds_of(status["state"]["running"]["startedAt"])
-            run = self.runtime.resume(key, pod, name, began, behaviour_of(pod, name, initial))
+            run = self.runtime.resume(key, pod, name, began, resumed(pod, name, initial))
             if run is None:
                 return state.terminated(status, 255, "Unknown", now)
         if (end := run.result(now)) is not None:
@@ -308,18 +309,21 @@ class Kubelet(Controller):
             bucket = mounts.bucket_of(kept)
             if bucket is None:
                 continue
-            known = self._buckets.get(bucket)
+            asked = f"{uid_of(pod)}/{bucket}"
+            known = self._buckets.get(asked)
             if known is None or known[1] + _BUCKET_KEPT_SECONDS < self.now():
-                self.cluster.start(self._ask_bucket(key, bucket), name=f"bucket {bucket}")
+                self.cluster.start(self._ask_bucket(pod, asked, bucket), name=f"bucket {bucket}")
                 return False
             if not known[0]:
                 raise mounts.no_bucket(kept, bucket)
         return True
 
-    async def _ask_bucket(self, key: str, bucket: str) -> None:
+    async def _ask_bucket(self, pod: Object, asked: str, bucket: str) -> None:
         there = await self.cluster.ask_aws(self.cluster.aws.bucket_exists, bucket)
-        self._buckets[bucket] = (there, self.now())
-        self.engine.enqueue(self, key)
+        if there and runs_process(pod):
+            await self.runtime.fetch(pod)
+        self._buckets[asked] = (there, self.now())
+        self.engine.enqueue(self, key_of(pod))
 
     # ------------------------------------------------------------------ death
 

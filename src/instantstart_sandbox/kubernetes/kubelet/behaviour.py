@@ -60,6 +60,20 @@ def behaviour_of(pod: Object, container: str, initial: bool) -> Behaviour:
     return Behaviour("end", seconds, code, "Error" if code else "Completed")
 
 
+def runs_process(pod: Object) -> bool:
+    """Whether any container of the pod is to run as a process."""
+    notes = annotations_of(pod).items()
+    return any(value.strip() == "process" for key, value in notes if key == RUN or key.startswith(f"{RUN}."))
+
+
+def resumed(pod: Object, container: str, initial: bool) -> Behaviour:
+    """The behaviour of a container that runs already: an annotation spoiled meanwhile makes it sleep."""
+    try:
+        return behaviour_of(pod, container, initial)
+    except ValueError:
+        return Behaviour("sleep")
+
+
 def pull_seconds(pod: Object) -> float:
     """How long a first pull takes, virtual seconds."""
     try:

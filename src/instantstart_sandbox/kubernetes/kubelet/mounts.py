@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from ..loops.objects import Object, controller_of, key_of, labels_of, name_of, namespace_of, pod_ready, spec_of, status_of
+from ..loops.objects import Object, controller_of, key_of, labels_of, name_of, namespace_of, pod_ready, short_hash, spec_of, status_of
+from .buckets import BucketFolder
 from .environment import ConfigError, Reader, contents, field_value
 
 #: CSI driver -> the DaemonSet whose pod must run on the node.
@@ -67,6 +68,25 @@ def bucket_of(volume: Object) -> str | None:
     return (csi.get("volumeAttributes") or {}).get("bucketName") if csi.get("driver") == "s3.csi.aws.com" else None
 
 
+def prefix_of(volume: Object) -> str:
+    """The mount option ``prefix x/`` of an S3 volume; empty for the whole bucket."""
+    given = [o.split(None, 1)[1] for o in spec_of(volume).get("mountOptions") or [] if o.startswith("prefix ")]
+    return given[0] if given else ""
+
+
+def bucket_folders(read: Reader, pod: Object, data: Path) -> list[BucketFolder]:
+    """The S3 volumes of a pod."""
+    found = []
+    for volume in spec_of(pod).get("volumes") or []:
+        kept = persistent_volume(read, pod, volume)
+        bucket = bucket_of(kept) if kept else None
+        if kept is not None and bucket is not None:
+            prefix = prefix_of(kept)
+            index = data.parent / "buckets" / ".index" / f"{_safe(bucket)}.{short_hash(prefix)}.json"
+            found.append(BucketFolder(bucket, prefix, shared_folder(data, kept), index))
+    return found
+
+
 def no_bucket(volume: Object, bucket: str) -> MountError:
     """What the S3 driver says about a bucket that does not exist."""
     name = name_of(volume)
@@ -80,9 +100,8 @@ def shared_folder(data: Path, volume: Object) -> Path:
     bucket = bucket_of(volume)
     if bucket is None:
         return data / "volumes" / _safe(csi.get("volumeHandle") or name_of(volume))
-    prefixes = [o.split(None, 1)[1] for o in spec_of(volume).get("mountOptions") or [] if o.startswith("prefix ")]
     folder = data.parent / "buckets" / _safe(bucket)
-    for part in (prefixes[0] if prefixes else "").split("/"):
+    for part in prefix_of(volume).split("/"):
         if part not in ("", ".", ".."):
             folder = folder / _safe(part)
     return folder

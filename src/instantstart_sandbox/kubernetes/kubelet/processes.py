@@ -8,7 +8,7 @@ import ctypes
 import os
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,8 +64,16 @@ class Process:
                 os.killpg(self.child.pid, number)
 
 
-async def start(command: Command, log: Log, now: Callable[[], float], ended: Callable[[], None]) -> Process:
-    """Start a command; ``ended`` is called in the loop when it is over. StartError when it cannot be started."""
+@dataclass(frozen=True)
+class Ending:
+    """What follows the end of a process: ``flush`` is awaited first, then its code is known and ``ended`` called."""
+
+    flush: Callable[[], Awaitable[None]]
+    ended: Callable[[], None]
+
+
+async def start(command: Command, log: Log, now: Callable[[], float], ending: Ending) -> Process:
+    """Start a command. StartError when it cannot be started."""
     command.folder.mkdir(parents=True, exist_ok=True)
     if not command.arguments:
         raise StartError("no command specified: images are not run in the sandbox, so a process needs command or args")
@@ -85,11 +93,11 @@ async def start(command: Command, log: Log, now: Callable[[], float], ended: Cal
         text = f'exec: "{command.arguments[0]}": {error.strerror if isinstance(error, OSError) else error}'
         raise StartError(f"failed to create containerd task: failed to create shim task: OCI runtime create failed: {text}") from error
     process = Process(child)
-    process.tasks.append(asyncio.create_task(_watch(process, log, now, ended)))
+    process.tasks.append(asyncio.create_task(_watch(process, log, now, ending)))
     return process
 
 
-async def _watch(process: Process, log: Log, now: Callable[[], float], ended: Callable[[], None]) -> None:
+async def _watch(process: Process, log: Log, now: Callable[[], float], ending: Ending) -> None:
     stream = process.child.stdout
     assert stream is not None
     while True:
@@ -105,9 +113,12 @@ async def _watch(process: Process, log: Log, now: Callable[[], float], ended: Ca
     # Whatever the command left behind in its group ends with it, as a container's pid namespace would.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.child.pid, signal.SIGKILL)
-    process.code = 128 - code if code < 0 else code
-    log.close()
-    ended()
+    try:
+        await ending.flush()
+    finally:
+        process.code = 128 - code if code < 0 else code
+        log.close()
+        ending.ended()
 
 
 def kill_leftovers(data_dir: Path) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..loops.objects import Object, annotations_of, name_of, namespace_of, spec_of, uid_of
 from . import mounts, processes
 from .behaviour import OUTPUT, Behaviour
+from .buckets import Mounts
 from .environment import environment, expand
 from .logs import Log
 
@@ -73,6 +74,7 @@ class Runtime:
     def __init__(self, cluster: Cluster, now: Callable[[], float], changed: Callable[[str], None]) -> None:
         self._cluster, self._now, self._changed = cluster, now, changed
         self.bodies: dict[str, Body] = {}
+        self._mounts = Mounts(cluster)
 
     def body(self, key: str, pod: Object) -> Body:
         """The pod's body; a leftover of an earlier pod of that name is removed first."""
@@ -124,16 +126,33 @@ class Runtime:
         log = self._log(pod, name)
         run = Run(behaviour, now, log, ends=now + behaviour.seconds if behaviour.kind == "end" else None)
         if behaviour.kind == "process":
-            if self.count() >= processes.MOST_PROCESSES:
-                raise processes.StartError(f"the sandbox runs at most {processes.MOST_PROCESSES} processes")
-            command = self._command(body, pod, container, values)
-            run.process = await processes.start(command, log, self._cluster.clock.now, lambda: self._changed(key))
+            run.process = await self._spawn(key, self._command(body, pod, container, values), log, pod)
         else:
             log.line(now, f"InstantStart sandbox: {container['image']} is not run, this container is simulated".encode())
             for line in annotations_of(pod).get(OUTPUT, "").splitlines():
                 log.line(now, line.encode())
         body.runs[name] = run
         return run
+
+    async def _spawn(self, key: str, command: processes.Command, log: Log, pod: Object) -> processes.Process:
+        if self.count() >= processes.MOST_PROCESSES:
+            raise processes.StartError(f"the sandbox runs at most {processes.MOST_PROCESSES} processes")
+        buckets = mounts.bucket_folders(self._read, pod, self._cluster.data_dir)
+        keeping = self._cluster.start(self._mounts.keep(buckets), name=f"buckets of {key}")
+
+        async def flush() -> None:
+            keeping.cancel()
+            await self._mounts.sync(buckets)
+
+        try:
+            return await processes.start(command, log, self._cluster.clock.now, processes.Ending(flush, lambda: self._changed(key)))
+        except processes.StartError:
+            keeping.cancel()
+            raise
+
+    async def fetch(self, pod: Object) -> None:
+        """Bring the objects of the pod's buckets into its folders."""
+        await self._mounts.sync(mounts.bucket_folders(self._read, pod, self._cluster.data_dir))
 
     def resume(self, key: str, pod: Object, name: str, began: float, behaviour: Behaviour) -> Run | None:
         """Take up a container that ran before the sandbox was restarted; None for a process, which is lost."""
