@@ -1,0 +1,22 @@
+import BreadcrumbGroup from "@cloudscape-design/components/breadcrumb-group";
+import { useLocation, useNavigate } from "react-router";
+import { words } from "../components/Status";
+
+/** The way here, from the address itself. */
+export function Breadcrumbs() {
+  const navigate = useNavigate();
+  const parts = useLocation().pathname.split("/").filter(Boolean);
+  const items = parts.map((part, i) => ({
+    text: i === 0 || part === "create" ? words(decodeURIComponent(part)) : decodeURIComponent(part),
+    href: `/${parts.slice(0, i + 1).join("/")}`,
+  }));
+  return (
+    <BreadcrumbGroup
+      items={[{ text: "InstantStart", href: "/" }, ...items]}
+      onFollow={(event) => {
+        event.preventDefault();
+        navigate(event.detail.href);
+      }}
+    />
+  );
+}

@@ -1,0 +1,61 @@
+import TopNavigation, { type TopNavigationProps } from "@cloudscape-design/components/top-navigation";
+import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "react-router";
+import { $api, type Schemas } from "../api/client";
+import { toggleTheme, useDark } from "./theme";
+
+export function TopBar({ me }: { me: Schemas["Me"] }) {
+  const navigate = useNavigate();
+  const cache = useQueryClient();
+  const dark = useDark();
+  const where = $api.useQuery("get", "/api/v1/clusters", { params: { query: { limit: 1 } } }, { staleTime: 300_000 });
+  const leave = $api.useMutation("delete", "/api/v1/session", {
+    onSettled: () => {
+      cache.clear();
+      navigate("/login");
+    },
+  });
+  const place = where.data ? `Account ${where.data.account}` : "Account not read yet";
+  const regions = where.data?.regions.join(", ") ?? "";
+  const sandbox: TopNavigationProps.Utility[] = me.simulated
+    ? [{ type: "button", iconName: "status-info", text: "Sandbox: AWS is simulated", title: "This server speaks to a sandbox. Nothing here is real or costs money.", disableUtilityCollapse: true, onClick: () => undefined }]
+    : [];
+  return (
+    <TopNavigation
+      identity={{
+        href: "/clusters",
+        title: "InstantStart",
+        onFollow: (event) => {
+          event.preventDefault();
+          navigate("/clusters");
+        },
+      }}
+      utilities={[
+        ...sandbox,
+        { type: "button", text: dark ? "Light mode" : "Dark mode", iconName: "settings", onClick: toggleTheme },
+        {
+          type: "menu-dropdown",
+          text: me.name,
+          description: `${me.role} · ${me.kind}`,
+          iconName: "user-profile",
+          items: [
+            {
+              id: "where",
+              text: "Where",
+              items: [
+                { id: "account", text: place, disabled: true },
+                { id: "region", text: regions ? `Region ${regions}` : "Region not read yet", disabled: true },
+                { id: "role", text: `Role ${me.role}`, disabled: true },
+                { id: "selected", text: me.selected_cluster ? `Selected cluster ${me.selected_cluster}` : "No cluster selected", disabled: true },
+              ],
+            },
+            { id: "sign-out", text: "Sign out" },
+          ],
+          onItemClick: ({ detail }) => {
+            if (detail.id === "sign-out") leave.mutate({});
+          },
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,25 @@
+import { createBrowserRouter, Navigate } from "react-router";
+import { Crash } from "./Crash";
+import { Shell } from "./Shell";
+
+/** Each page is a file of its own, loaded when it is first opened. */
+export const router = createBrowserRouter([
+  { path: "/login", errorElement: <Crash />, lazy: async () => ({ Component: (await import("../pages/Login")).Login }) },
+  {
+    path: "/",
+    element: <Shell />,
+    errorElement: <Crash />,
+    hydrateFallbackElement: <></>,
+    children: [
+      { index: true, element: <Navigate to="/clusters" replace /> },
+      { path: "clusters", lazy: async () => ({ Component: (await import("../pages/clusters/List")).ClusterList }) },
+      { path: "clusters/create", lazy: async () => ({ Component: (await import("../pages/clusters/Create")).CreateCluster }) },
+      { path: "clusters/:cluster", lazy: async () => ({ Component: (await import("../pages/clusters/Detail")).ClusterDetail }) },
+      { path: "operations", lazy: async () => ({ Component: (await import("../pages/operations/List")).OperationList }) },
+      { path: "operations/:id", lazy: async () => ({ Component: (await import("../pages/operations/Detail")).OperationDetail }) },
+      { path: "audit", lazy: async () => ({ Component: (await import("../pages/Audit")).Audit }) },
+      { path: "tokens", lazy: async () => ({ Component: (await import("../pages/Tokens")).Tokens }) },
+      { path: "*", lazy: async () => ({ Component: (await import("../pages/NotFound")).NotFound }) },
+    ],
+  },
+]);

@@ -1,0 +1,40 @@
+import Box from "@cloudscape-design/components/box";
+import Table from "@cloudscape-design/components/table";
+import Toggle from "@cloudscape-design/components/toggle";
+import { useState } from "react";
+import type { OperationEvent } from "../api/stream";
+import { EmptyState } from "./EmptyState";
+import { Status } from "./Status";
+import { moment } from "./time";
+
+const MOST_SHOWN = 500;
+
+/** What happened, newest first. The text may be AWS's: it is shown as text. */
+export function EventLog({ events }: { events: readonly OperationEvent[] }) {
+  const [loudOnly, setLoudOnly] = useState(false);
+  const wanted = loudOnly ? events.filter((each) => each.level !== "info") : events;
+  const items = wanted.slice(-MOST_SHOWN).reverse();
+  return (
+    <Table
+      variant="embedded"
+      contentDensity="compact"
+      wrapLines
+      items={items}
+      trackBy={(each) => String(each.seq)}
+      ariaLabels={{ tableLabel: "Events of the operation" }}
+      empty={<EmptyState title="No events" />}
+      header={
+        <Toggle checked={loudOnly} onChange={({ detail }) => setLoudOnly(detail.checked)}>
+          Only warnings and errors
+        </Toggle>
+      }
+      footer={wanted.length > MOST_SHOWN ? <Box textAlign="center">The newest {MOST_SHOWN} of {wanted.length}</Box> : undefined}
+      columnDefinitions={[
+        { id: "at", header: "Time", cell: (each) => moment(each.at), width: 200 },
+        { id: "level", header: "Level", cell: (each) => <Status status={each.level} />, width: 120 },
+        { id: "stage", header: "Stage", cell: (each) => each.stage ?? "-", width: 160 },
+        { id: "message", header: "Message", cell: (each) => <span className="is-wrap is-log">{each.message}</span>, isRowHeader: true },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,96 @@
+import Checkbox from "@cloudscape-design/components/checkbox";
+import FormField from "@cloudscape-design/components/form-field";
+import Input from "@cloudscape-design/components/input";
+import Multiselect from "@cloudscape-design/components/multiselect";
+import Select from "@cloudscape-design/components/select";
+import type { FieldSchema } from "../api/schema";
+import { words } from "./Status";
+
+export type Values = Record<string, unknown>;
+
+interface Props {
+  field: FieldSchema;
+  value: unknown;
+  error?: string;
+  onChange: (value: unknown) => void;
+}
+
+const ACRONYMS: [RegExp, string][] = [[/\b(vpc|arn|s3|eks|cidr)\b/gi, ""], [/\bid\b/g, "ID"], [/\bids\b/g, "IDs"], [/\bgib\b/g, "(GiB)"]];
+
+/** "training_plan_arn" as a label: "Training plan ARN". */
+export function labelOf(name: string): string {
+  return ACRONYMS.reduce((text, [pattern, to]) => text.replace(pattern, (found) => to || found.toUpperCase()), words(name));
+}
+
+/** One question of a form, drawn from what the server says of the field. */
+export function SchemaField({ field, value, error, onChange }: Props) {
+  if (field.kind === "boolean") {
+    return (
+      <FormField errorText={error} stretch>
+        <Checkbox checked={Boolean(value ?? field.default)} description={field.description} onChange={({ detail }) => onChange(detail.checked)}>
+          {labelOf(field.name)}
+        </Checkbox>
+      </FormField>
+    );
+  }
+  const label = field.required ? labelOf(field.name) : optional(labelOf(field.name));
+  return (
+    <FormField label={label} description={field.description} errorText={error} constraintText={field.kind === "strings" ? "Separated by commas." : undefined}>
+      <Control field={field} value={value} onChange={onChange} />
+    </FormField>
+  );
+}
+
+export function optional(label: string): React.ReactNode {
+  return (
+    <span>
+      {label} <i>- optional</i>
+    </span>
+  );
+}
+
+function Control({ field, value, onChange }: Omit<Props, "error">) {
+  if (field.kind === "choice") return <Choice field={field} value={value} onChange={onChange} />;
+  if (field.kind === "choices") return <Choices field={field} value={value} onChange={onChange} />;
+  const placeholder = field.default !== undefined && field.default !== "" && !Array.isArray(field.default) ? String(field.default) : field.example;
+  const text = Array.isArray(value) ? value.join(", ") : String(value ?? "");
+  return (
+    <Input
+      name={field.name}
+      type={field.kind === "integer" ? "number" : "text"}
+      inputMode={field.kind === "integer" ? "numeric" : undefined}
+      placeholder={placeholder}
+      value={text}
+      spellcheck={false}
+      autoComplete={false}
+      onChange={({ detail }) => onChange(parse(field, detail.value))}
+    />
+  );
+}
+
+/** What a typed text means; an empty one is "left out", and a number that is none stays text for the server to refuse. */
+export function parse(field: FieldSchema, text: string): unknown {
+  if (text === "") return undefined;
+  if (field.kind === "integer") return /^-?\d+$/.test(text) ? Number(text) : text;
+  if (field.kind === "strings") return text.split(/,\s*/);
+  return text;
+}
+
+function Choice({ field, value, onChange }: Omit<Props, "error">) {
+  const options = field.choices.map((each) => ({ value: each, label: words(each) }));
+  const chosen = options.find((each) => each.value === (value ?? field.default)) ?? null;
+  return <Select options={options} selectedOption={chosen} onChange={({ detail }) => onChange(detail.selectedOption.value)} />;
+}
+
+function Choices({ field, value, onChange }: Omit<Props, "error">) {
+  const options = field.choices.map((each) => ({ value: each, label: each }));
+  const chosen = Array.isArray(value) ? value : [];
+  return (
+    <Multiselect
+      options={options}
+      placeholder="None"
+      selectedOptions={options.filter((each) => chosen.includes(each.value))}
+      onChange={({ detail }) => onChange(detail.selectedOptions.map((each) => each.value))}
+    />
+  );
+}

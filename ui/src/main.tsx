@@ -1,0 +1,36 @@
+import "@cloudscape-design/global-styles/index.css";
+import "./app/style.css";
+import I18nProvider from "@cloudscape-design/components/i18n";
+import messages from "@cloudscape-design/components/i18n/messages/all.en.json";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { RouterProvider } from "react-router";
+import { problemOf } from "./api/problems";
+import { NoticesProvider } from "./app/notifications";
+import { router } from "./app/routes";
+import { applyTheme } from "./app/theme";
+
+const MAX_RETRIES = 2;
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 2_000,
+      retry: (failures, error) => failures < MAX_RETRIES && problemOf(error).retryable,
+    },
+  },
+});
+
+applyTheme();
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <I18nProvider locale="en" messages={[messages]}>
+      <QueryClientProvider client={queries}>
+        <NoticesProvider>
+          <RouterProvider router={router} />
+        </NoticesProvider>
+      </QueryClientProvider>
+    </I18nProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,47 @@
+import type { TableProps } from "@cloudscape-design/components/table";
+import type { Cluster } from "../../api/clusters";
+import { RouterLink } from "../../components/RouterLink";
+import { Status } from "../../components/Status";
+import { TimeAgo } from "../../components/TimeAgo";
+
+/** "1/2 ml.g5.8xlarge". */
+export function nodesOf(cluster: Cluster): string {
+  return (cluster.groups ?? []).map((group) => `${group.current}/${group.target} ${group.instance_type ?? ""}`.trim()).join(", ") || "-";
+}
+
+export const COLUMNS: TableProps.ColumnDefinition<Cluster>[] = [
+  {
+    id: "tag",
+    header: "Cluster",
+    sortingField: "tag",
+    isRowHeader: true,
+    cell: (each) =>
+      each.managed ? (
+        <span>
+          <RouterLink href={`/clusters/${encodeURIComponent(each.tag)}`}>{each.tag}</RouterLink>
+          {each.selected && " (selected)"}
+        </span>
+      ) : (
+        each.tag
+      ),
+  },
+  { id: "state", header: "State", sortingField: "state", cell: (each) => <Status status={each.state} /> },
+  {
+    id: "operation",
+    header: "Active operation",
+    sortingComparator: (a, b) => (a.operation?.workflow ?? "").localeCompare(b.operation?.workflow ?? ""),
+    cell: (each) =>
+      each.operation ? (
+        <RouterLink href={`/operations/${each.operation.id}`}>
+          {each.operation.workflow} ({each.operation.status})
+        </RouterLink>
+      ) : (
+        "-"
+      ),
+  },
+  { id: "nodes", header: "Nodes", cell: nodesOf },
+  { id: "region", header: "Region", sortingField: "region", cell: (each) => each.region },
+  { id: "version", header: "Kubernetes", sortingField: "kubernetes_version", cell: (each) => each.kubernetes_version ?? "-" },
+  { id: "why", header: "Remarks", cell: (each) => each.why ?? "-", minWidth: 200 },
+  { id: "created", header: "Created", sortingField: "created_at", cell: (each) => <TimeAgo at={each.created_at} /> },
+];
