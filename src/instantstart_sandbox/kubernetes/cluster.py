@@ -76,6 +76,7 @@ from instantstart_sandbox.kubernetes.decoding import Options
 from instantstart_sandbox.kubernetes.deletion import Deletion
 from instantstart_sandbox.kubernetes.logs import LogQuery, read
 from instantstart_sandbox.kubernetes.pipeline import DEFINITIONS, Pipeline
+from instantstart_sandbox.kubernetes.quota import Quotas
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.store import ADDED, DELETED, Store
 from instantstart_sandbox.kubernetes.tokens import ServiceAccountTokens
@@ -114,6 +115,7 @@ class Cluster:
         self.catalog = kinds.built_in()
         self.pipeline = Pipeline(self.store, self.catalog, self.timestamp)
         self.deletion = Deletion(self.pipeline)
+        Quotas(self.pipeline)
         self.authorizer = Authorizer(self.pipeline)
         self.tokens = ServiceAccountTokens(data_dir, f"https://oidc.eks.{about.region}/id/{about.name}", clock.now)
         self.client = Client(self.pipeline, self.deletion, "system:admin")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from instantstart_sandbox.kubernetes import admission, crd, defaults, immutable, lifecycle, ownership, patch, rules
+from instantstart_sandbox.kubernetes import admission, crd, defaults, immutable, lifecycle, ownership, patch, rules, webhooks
 from instantstart_sandbox.kubernetes.decoding import Options, decode
 from instantstart_sandbox.kubernetes.errors import (
     ApiError,
@@ -49,6 +49,8 @@ class Pipeline:
 
     def __init__(self, store: Store, catalog: Catalog, timestamp: Callable[[], str]) -> None:
         self.store, self.catalog, self.timestamp = store, catalog, timestamp
+        #: called before a new or changed object is stored, with (resource, object, CREATE or UPDATE); may refuse
+        self.before: list[Callable[[Resource, Object, str], None]] = []
         #: called after each stored write with (resource, change type, object)
         self.after: list[Callable[[Resource, str, Object], None]] = []
 
@@ -120,9 +122,15 @@ class Pipeline:
         lifecycle.begin(resource, obj, self.timestamp())
         admission.admit(self, resource, obj, None)
         self._validate(resource, obj, None)
+        self._ask(resource, obj, "CREATE")
         if options.dry_run:
             return self._shown(resource, obj)
         return self._commit(resource, ADDED, key, obj)
+
+    def _ask(self, resource: Resource, obj: Object, operation: str) -> None:
+        webhooks.check(self, resource, obj, operation)
+        for check in self.before:
+            check(resource, obj, operation)
 
     def _fill(self, resource: Resource, obj: Object) -> None:
         if resource.custom:
@@ -204,6 +212,8 @@ class Pipeline:
             obj["spec"] = old.get("spec", {})
         if options.subresource != "status" or resource.custom:
             self._validate(resource, obj, old if options.subresource == "" else None)
+        if options.subresource == "":
+            self._ask(resource, obj, "UPDATE")
         lifecycle.advance(resource, obj, old)
         return self._store_update(resource, old, obj, options)
 

@@ -41,9 +41,15 @@ def canonical(quantity: str | float) -> str:
     no quantity is answered as it is.
     """
     text = str(quantity)
-    value, match = parse(text), _FORM.fullmatch(text)
-    if value is None or match is None:
-        return text
+    value = parse(text)
+    return text if value is None else show(value, text)
+
+
+def show(value: Fraction, like: str | float) -> str:
+    """A number as a quantity with the kind of suffix that ``like`` has."""
+    match = _FORM.fullmatch(str(like))
+    if match is None:
+        return str(value)
     if (match[5] or "").endswith("i") and abs(value) >= 1024 and value.denominator == 1:
         return _scaled(int(value), 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))
     nanos = math.ceil(value * 10**9) if value > 0 else math.floor(value * 10**9)
