@@ -36,7 +36,7 @@ def test_an_operation_is_listed_filtered_and_shown(client: TestClient, sign: Sig
     assert client.get(f"/api/v1/operations/{begun}/events?after=1", headers=viewer).json() == {"items": [], "last_seq": 1}
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=201", "sort=sideways", "status=odd", "limit=x", "nonsense=1"])
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "sort=sideways", "status=odd", "limit=x", "nonsense=1", "limit=1&limit=2"])
 def test_a_wrong_query_points_at_what_is_wrong(client: TestClient, sign: Sign, query: str) -> None:
     answer = client.get(f"/api/v1/operations?{query}", headers=sign("viewer"))
     assert answer.status_code == 422
@@ -126,3 +126,11 @@ def test_a_console_session_opens_the_stream_only_from_its_own_page(client: TestC
     ):
         pass
     assert refused.value.status_code == 403
+
+
+@pytest.mark.parametrize("query", ["dryrun=true", "dry_run=true&dry_run=false", "dry_run=true&x=1"])
+def test_a_misspelt_or_doubled_parameter_starts_nothing(client: TestClient, sign: Sign, room: Any, query: str) -> None:
+    answer = client.post(f"/api/v1/clusters?{query}", headers=sign("operator"), json={"tag": "typo", "zone": "use1-az1"})
+    assert answer.status_code == 422
+    assert answer.json()["fields"][0]["pointer"].startswith("/query/")
+    assert client.get("/api/v1/operations", headers=sign("viewer")).json()["items"] == []

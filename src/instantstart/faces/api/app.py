@@ -8,13 +8,13 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import instantstart
-from instantstart.faces.api import audit, health, identities, openapi, operations, problems, static, streams
+from instantstart.faces.api import audit, health, identities, openapi, operations, problems, queries, static, streams
 from instantstart.faces.api.auth import Attempts, Authentication
 from instantstart.faces.api.gate import Gate
 from instantstart.store.records import AuditRow
@@ -46,6 +46,7 @@ def build(
         docs_url=None,
         redoc_url=None,
         responses=openapi.PROBLEM_RESPONSES,
+        dependencies=[Depends(queries.only_described)],
         strict_content_type=False,  # the gate judges the media type, and says so in a problem
     )
     app.state.room = room
