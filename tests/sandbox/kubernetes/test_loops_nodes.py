@@ -47,6 +47,11 @@ def test_a_node_is_not_ready_at_first_and_says_why(tmp_path: Path) -> None:
         assert "cni plugin not initialized" in condition["message"]
         assert ("node.kubernetes.io/not-ready", "NoSchedule") in taints(bench, name)
         assert schedulable_nodes(bench.cluster) == 0
+        eager = pod_spec(tolerations=[{"operator": "Exists"}])
+        await bench.client.create("pods", {"metadata": {"name": "eager", "namespace": "default"}, "spec": eager})
+        await bench.wait(10)
+        assert bench.get("pods", "eager", "default")["status"]["phase"] == "Pending"
+        assert "NetworkNotReady" in [r for r, _ in bench.events()]
 
     on_bench(tmp_path, test)
 

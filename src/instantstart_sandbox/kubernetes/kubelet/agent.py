@@ -34,6 +34,7 @@ from .runtime import Runtime
 _CACHED_PULL_SECONDS = 0.5
 _START_SECONDS = 0.5
 _MOUNT_RETRY_SECONDS = 15.0
+_NETWORK_RETRY_SECONDS = 2.0
 _BUCKET_KEPT_SECONDS = 30.0
 
 
@@ -114,7 +115,7 @@ class Kubelet(Controller):
                 await self._deadline(key, pod)
                 return
             self.later(left, key)
-        if not await self._mount(key, pod):
+        if not await self._network(key, pod, node) or not await self._mount(key, pod):
             return
         began, now = {c["name"]: c for c in status.get("containerStatuses") or []}, self.now()
         first = {c["name"]: c for c in status.get("initContainerStatuses") or []}
@@ -279,11 +280,24 @@ class Kubelet(Controller):
         status = state.running({**status, "restartCount": count}, self.now(), hashlib.sha256(seed.encode()).hexdigest())
         return await self._running(key, pod, container, status, initial)
 
-    # ------------------------------------------------------------------ volumes
+    # ------------------------------------------------------------------ network and volumes
+
+    def _begun(self, key: str, pod: Object) -> bool:
+        """Whether a container of the pod runs or has run."""
+        statuses = status_of(pod).get("containerStatuses") or []
+        return bool(self.runtime.body(key, pod).runs) or any(state.is_running(c) or c["lastState"] for c in statuses)
+
+    async def _network(self, key: str, pod: Object, node: Object) -> bool:
+        """Whether the pod can have an address: the node's CNI must run, unless the pod uses the host's network."""
+        ready = condition_of(node, "Ready") or {}
+        if spec_of(pod).get("hostNetwork") or ready.get("status") == "True" or self._begun(key, pod):
+            return True
+        await self.event(pod, "NetworkNotReady", f"network is not ready: {ready.get('message', '')}", warning=True)
+        self.later(_NETWORK_RETRY_SECONDS, key)
+        return False
 
     async def _mount(self, key: str, pod: Object) -> bool:
-        body = self.runtime.body(key, pod)
-        if body.runs or any(state.is_running(c) or c["lastState"] for c in status_of(pod).get("containerStatuses") or []):
+        if self._begun(key, pod):
             return True
         try:
             if not self._volumes_there(key, pod):
