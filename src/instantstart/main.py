@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -61,21 +61,13 @@ def compose(chosen: Settings) -> Room:
 
 
 def application(room: Room) -> FastAPI:
-    """The web application of ``room``: the API with every slice, and MCP beside it. Its lifespan runs the engine."""
+    """The web application of ``room``: the API with every slice, and MCP beside it. The engine is the caller's to launch."""
     from instantstart.capabilities.clusters.routes import router as clusters
     from instantstart.faces.api.app import build
     from instantstart.faces.mcp.mount import Mount
 
-    @contextlib.asynccontextmanager
-    async def engine() -> AsyncIterator[None]:
-        await asyncio.to_thread(room.engine.launch)
-        try:
-            yield
-        finally:
-            await asyncio.to_thread(room.engine.shutdown)
-
     mount = Mount()
-    app = build(room, [clusters], mounts={"/mcp": mount}, lifespans=[engine, mount.lifespan])
+    app = build(room, [clusters], mounts={"/mcp": mount}, lifespans=[mount.lifespan])
     mount.connect(app, app.openapi)
     return app
 
@@ -90,8 +82,10 @@ def serve(given: Mapping[str, Any]) -> int:
     with contextlib.closing(listening):
         room = compose(chosen)
         try:
+            room.engine.launch()  # before the server, so that a folder in use is told as a Problem
             return _run(room, application(room), listening)
         finally:
+            room.engine.shutdown()
             room.kube.close()
             room.store.close()
 
@@ -159,7 +153,9 @@ def _welcome(room: Room, listening: socket.socket) -> None:
     if admin is not None:
         code = room.store.identities.create_code(admin)
         lines.append(f"Sign in once, within 10 minutes: {url}/login#code={code}")
-    lines.append(f"Administrator's token: {folder / ADMIN_FILE}")
+    lines.append(f"Administrator's token: {folder / ADMIN_FILE if admin else 'not in this folder; sign in with one of yours'}")
+    if host not in ("127.0.0.1", "::1"):
+        lines.append(f"Listening on {host} without TLS: put a proxy that adds it in front, and name it in INSTANTSTART_ALLOWED_HOSTS.")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
 
