@@ -7,6 +7,7 @@ No traceback ever reaches the terminal.
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,7 +94,9 @@ def mcp(
 
 
 def main(launchers: Launchers | None = None) -> None:
-    """The console script: runs the arguments of this process and exits."""
+    """Run the arguments of this process and exit. Entered without launchers, hand what starts a process to the program."""
+    if launchers is None and sys.argv[1:2] in (["serve"], ["mcp"]):
+        os.execv(sys.executable, [sys.executable, "-m", "instantstart", *sys.argv[1:]])
     sys.exit(run(sys.argv[1:], launchers))
 
 
