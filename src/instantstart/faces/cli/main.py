@@ -96,7 +96,7 @@ def mcp(
 def main(launchers: Launchers | None = None) -> None:
     """Run the arguments of this process and exit. Entered without launchers, hand what starts a process to the program."""
     if launchers is None and sys.argv[1:2] in (["serve"], ["mcp"]):
-        os.execv(sys.executable, [sys.executable, "-m", "instantstart", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, "-m", "instantstart", *sys.argv[1:]])  # noqa: S606 - no shell is wanted
     sys.exit(run(sys.argv[1:], launchers))
 
 
