@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from instantstart.operations.record import FINISHED, OperationStatus, StageStatu
 from instantstart.store import Store
 from instantstart.store.records import OperationRow, StageRow
 
+#: after a restart a stage is looked at for at least this part of its deadline, however long the program was down
+_FAIR_SHARE = 0.5
 _STOPPED = frozenset({StageStatus.failed, StageStatus.blocked})
 _logger = log.get(__name__)
 
@@ -38,6 +41,8 @@ class Ticker:
         self._clock = clock
         self._journal = journal
         self._workflows = workflows
+        #: when this process first looked at an attempt of a stage
+        self._first_looks: dict[tuple[str, str, int], dt.datetime] = {}
         self.room: object = None
 
     def tick(self, operation_id: str, execution: int, name: str, misses: int) -> Tick:
@@ -56,6 +61,7 @@ class Ticker:
             self._journal.stage_left_out(rows[name])
             return Tick()
         row = rows[name] if rows[name].started_at else self._journal.stage_started(rows[name], stage)
+        self._first_looks.setdefault((row.operation_id, row.name, row.attempt), self._clock.now())
         return self._look(stage, row, self._run(operation, spec, row, rows), misses)
 
     def _may_not_act(self, operation: OperationRow, execution: int, rows: Mapping[str, StageRow], name: str) -> bool:
@@ -77,6 +83,10 @@ class Ticker:
 
     def _waited(self, row: StageRow) -> float:
         return self._clock.elapsed_seconds(row.started_at) if row.started_at else 0.0
+
+    def _looked(self, row: StageRow) -> float:
+        """Seconds of the world since this process first looked: a stage is not overdue because nobody was there to look."""
+        return self._clock.elapsed_seconds(self._first_looks[row.operation_id, row.name, row.attempt])
 
     def _look(self, stage: Stage, row: StageRow, run: Run, misses: int) -> Tick:
         try:
@@ -104,7 +114,7 @@ class Ticker:
         return Tick()
 
     def _wait(self, stage: Stage, row: StageRow, wait: Wait, problem: problems.Problem | None) -> Tick:
-        left = stage.within - self._waited(row)
+        left = max(stage.within - self._waited(row), stage.within * _FAIR_SHARE - self._looked(row))
         if left <= 0:
             self._journal.stage_stopped(row, StageStatus.blocked, problem or overdue(stage.name, stage.within, wait.because))
             return Tick()
