@@ -152,3 +152,15 @@ def test_request_bodies_are_strict_and_every_field_is_described(openapi: dict[st
         assert schema["additionalProperties"] is False, name
         for field, described in schema["properties"].items():
             assert "description" in json.dumps(described), f"{name}.{field}"
+
+
+def test_the_agents_files_allow_reading_tools_only_without_asking() -> None:
+    files = sorted((Path(__file__).parents[2] / "agents").glob("*.json"))
+    assert len(files) >= 3
+    reading = {tool.name for tool in TOOLS if tool.effect is Effect.reads}
+    for file in files:
+        described = json.loads(file.read_text())
+        assert "instantstart" in described["mcpServers"], file.name
+        allowed = {name.removeprefix("@instantstart/") for name in described.get("allowedTools", ())}
+        assert allowed in (set(), reading), file.name
+        assert "ist_" not in file.read_text()
