@@ -2,12 +2,16 @@ import TopNavigation, { type TopNavigationProps } from "@cloudscape-design/compo
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
 import { $api, type Schemas } from "../api/client";
+import { useNotices } from "./notifications";
 import { toggleTheme, useDark } from "./theme";
+
+const SANDBOX = "This server speaks to a sandbox: AWS and Kubernetes are simulated, the clock runs fast, and nothing here is real or costs money.";
 
 export function TopBar({ me }: { me: Schemas["Me"] }) {
   const navigate = useNavigate();
   const cache = useQueryClient();
   const dark = useDark();
+  const { tell } = useNotices();
   const where = $api.useQuery("get", "/api/v1/clusters", { params: { query: { limit: 1 } } }, { staleTime: 300_000 });
   const leave = $api.useMutation("delete", "/api/v1/session", {
     onSettled: () => {
@@ -18,7 +22,7 @@ export function TopBar({ me }: { me: Schemas["Me"] }) {
   const place = where.data ? `Account ${where.data.account}` : "Account not read yet";
   const regions = where.data?.regions.join(", ") ?? "";
   const sandbox: TopNavigationProps.Utility[] = me.simulated
-    ? [{ type: "button", iconName: "status-info", text: "Sandbox: AWS is simulated", title: "This server speaks to a sandbox. Nothing here is real or costs money.", disableUtilityCollapse: true, onClick: () => undefined }]
+    ? [{ type: "button", iconName: "status-info", text: "Sandbox: AWS is simulated", title: SANDBOX, disableUtilityCollapse: true, onClick: () => tell({ type: "info", content: SANDBOX }) }]
     : [];
   return (
     <TopNavigation

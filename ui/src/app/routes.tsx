@@ -4,7 +4,7 @@ import { Shell } from "./Shell";
 
 /** Each page is a file of its own, loaded when it is first opened. */
 export const router = createBrowserRouter([
-  { path: "/login", errorElement: <Crash />, lazy: async () => ({ Component: (await import("../pages/Login")).Login }) },
+  { path: "/login", errorElement: <Crash />, hydrateFallbackElement: <></>, lazy: async () => ({ Component: (await import("../pages/Login")).Login }) },
   {
     path: "/",
     element: <Shell />,

@@ -5,7 +5,7 @@ import { useState } from "react";
 import type { OperationEvent } from "../api/stream";
 import { EmptyState } from "./EmptyState";
 import { Status } from "./Status";
-import { moment } from "./time";
+import { clock, moment } from "./time";
 
 const MOST_SHOWN = 500;
 
@@ -30,9 +30,9 @@ export function EventLog({ events }: { events: readonly OperationEvent[] }) {
       }
       footer={wanted.length > MOST_SHOWN ? <Box textAlign="center">The newest {MOST_SHOWN} of {wanted.length}</Box> : undefined}
       columnDefinitions={[
-        { id: "at", header: "Time", cell: (each) => moment(each.at), width: 200 },
-        { id: "level", header: "Level", cell: (each) => <Status status={each.level} />, width: 120 },
-        { id: "stage", header: "Stage", cell: (each) => each.stage ?? "-", width: 160 },
+        { id: "at", header: "Time", cell: (each) => <time title={moment(each.at)} dateTime={each.at}>{clock(each.at)}</time>, width: 120 },
+        { id: "level", header: "Level", cell: (each) => <Status status={each.level} />, width: 110 },
+        { id: "stage", header: "Stage", cell: (each) => each.stage ?? "-", width: 150 },
         { id: "message", header: "Message", cell: (each) => <span className="is-wrap is-log">{each.message}</span>, isRowHeader: true },
       ]}
     />

@@ -34,7 +34,7 @@ export function OperationProgress({ operation }: { operation: Operation }) {
         label={`${finished} of ${total} stages`}
         status={progressStatus(operation)}
         resultText={words(operation.status)}
-        additionalInfo={pace(operation.elapsed_seconds, operation.typical_seconds, operation.slow)}
+        additionalInfo={pace(operation.elapsed_seconds, operation.typical_seconds) + (operation.slow ? "; a stage takes longer than usual" : "")}
         description={going.length ? `Now: ${going.map((stage) => stage.says).join(" · ")}` : undefined}
       />
       <Steps
@@ -56,21 +56,28 @@ function progressStatus(operation: Operation): "success" | "error" | "in-progres
 }
 
 /** "1 min 5 s, usually 10 min". */
-export function pace(elapsed: number, typical: number, slow: boolean): string {
-  const usual = typical > 0 ? `, usually ${duration(typical)}` : "";
-  return `${duration(elapsed)}${usual}${slow ? " - slower than usual" : ""}`;
+export function pace(elapsed: number, typical: number): string {
+  return `${duration(elapsed)}${typical > 0 ? `, usually ${duration(typical)}` : ""}`;
 }
 
 function StageHeader({ stage }: { stage: Stage }) {
   return (
-    <SpaceBetween size="xs" direction="horizontal" alignItems="center">
-      <span data-stage={stage.name} data-status={stage.status}>
-        {stage.says}
-      </span>
-      {stage.slow && <Badge color="severity-medium">slow</Badge>}
-      {stage.attempt > 1 && <Badge>attempt {stage.attempt}</Badge>}
-      {stage.status === "skipped" && <Badge>already so</Badge>}
-    </SpaceBetween>
+    <span data-stage={stage.name} data-status={stage.status}>
+      {stage.says}
+      {stage.slow && <Mark color="severity-medium">slow</Mark>}
+      {stage.attempt > 1 && <Mark>attempt {stage.attempt}</Mark>}
+      {stage.status === "skipped" && <Mark>nothing to do</Mark>}
+    </span>
+  );
+}
+
+/** Inline on purpose: the sign of a stage and its name stay on one line. */
+function Mark({ color, children }: { color?: "severity-medium"; children: React.ReactNode }) {
+  return (
+    <>
+      {" "}
+      <Badge color={color}>{children}</Badge>
+    </>
   );
 }
 
@@ -81,7 +88,7 @@ function StageDetails({ stage }: { stage: Stage }) {
   const waits = stage.because && !FINISHED.has(stage.status);
   return (
     <SpaceBetween size="xxs">
-      <Small>{pace(stage.elapsed_seconds, stage.typical_seconds, stage.slow)}</Small>
+      <Small>{pace(stage.elapsed_seconds, stage.typical_seconds)}</Small>
       {waits && <div className="is-wrap">{stage.because}</div>}
       {waits && stage.progress && <Count progress={stage.progress} />}
       {stage.problem && <ProblemAlert error={stage.problem} />}

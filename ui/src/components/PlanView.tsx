@@ -31,11 +31,14 @@ export function PlanView({ plan }: { plan: Schemas["Plan"] }) {
 
 function Lines({ title, lines }: { title: string; lines: readonly string[] | undefined }) {
   if (!lines || lines.length === 0) return null;
+  const [place, rest] = lines[0]!.endsWith(":") ? [lines[0], lines.slice(1)] : [undefined, lines]; // "in account ..., region ...:" heads the others
   return (
     <div>
-      <Box variant="h4">{title}</Box>
-      <ul>
-        {lines.map((each) => (
+      <Box variant="h4">
+        {title} {place}
+      </Box>
+      <ul className="is-list">
+        {rest.map((each) => (
           <li key={each} className="is-wrap">
             {each}
           </li>

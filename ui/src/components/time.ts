@@ -11,4 +11,7 @@ export function duration(seconds: number): string {
 
 const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
 export const moment = (iso: string) => MOMENT.format(new Date(iso));
+export const clock = (iso: string) => CLOCK.format(new Date(iso));

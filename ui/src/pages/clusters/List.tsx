@@ -82,7 +82,7 @@ export function ClusterList() {
           </Header>
         }
         filter={
-          <SpaceBetween size="xs" direction="horizontal" alignItems="center">
+          <SpaceBetween size="xs" direction="horizontal" alignItems="end">
             <TextFilter
               {...filterProps}
               filteringPlaceholder="Find clusters"

@@ -1,3 +1,4 @@
+import Box from "@cloudscape-design/components/box";
 import type { TableProps } from "@cloudscape-design/components/table";
 import type { Cluster } from "../../api/clusters";
 import { RouterLink } from "../../components/RouterLink";
@@ -7,6 +8,19 @@ import { TimeAgo } from "../../components/TimeAgo";
 /** "1/2 ml.g5.8xlarge". */
 export function nodesOf(cluster: Cluster): string {
   return (cluster.groups ?? []).map((group) => `${group.current}/${group.target} ${group.instance_type ?? ""}`.trim()).join(", ") || "-";
+}
+
+function StateCell(cluster: Cluster) {
+  return (
+    <>
+      <Status status={cluster.state} />
+      {cluster.why && (
+        <Box variant="small" color="text-body-secondary" display="block">
+          <span className="is-wrap">{cluster.why}</span>
+        </Box>
+      )}
+    </>
+  );
 }
 
 export const COLUMNS: TableProps.ColumnDefinition<Cluster>[] = [
@@ -25,7 +39,7 @@ export const COLUMNS: TableProps.ColumnDefinition<Cluster>[] = [
         each.tag
       ),
   },
-  { id: "state", header: "State", sortingField: "state", cell: (each) => <Status status={each.state} /> },
+  { id: "state", header: "State", sortingField: "state", minWidth: 150, cell: StateCell },
   {
     id: "operation",
     header: "Active operation",
@@ -39,9 +53,8 @@ export const COLUMNS: TableProps.ColumnDefinition<Cluster>[] = [
         "-"
       ),
   },
-  { id: "nodes", header: "Nodes", cell: nodesOf },
+  { id: "nodes", header: "Nodes", minWidth: 150, cell: nodesOf },
   { id: "region", header: "Region", sortingField: "region", cell: (each) => each.region },
   { id: "version", header: "Kubernetes", sortingField: "kubernetes_version", cell: (each) => each.kubernetes_version ?? "-" },
-  { id: "why", header: "Remarks", cell: (each) => each.why ?? "-", minWidth: 200 },
   { id: "created", header: "Created", sortingField: "created_at", cell: (each) => <TimeAgo at={each.created_at} /> },
 ];

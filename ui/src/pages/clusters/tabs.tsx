@@ -33,15 +33,14 @@ export function NodesTab({ cluster }: TabProps) {
         ariaLabels={{ tableLabel: "Nodes" }}
         empty={<EmptyState title="No nodes" says="They are listed as soon as HyperPod has begun to make them." />}
         columnDefinitions={[
-          { id: "id", header: "Instance", isRowHeader: true, cell: (each) => each.instance_id ?? "not made yet" },
-          { id: "status", header: "SageMaker", cell: (each) => <Status status={each.status}>{each.status}</Status> },
-          { id: "ready", header: "Kubernetes", cell: (each) => <Status status={each.ready ? "ready" : "pending"}>{inKubernetes(each)}</Status> },
+          { id: "id", header: "Instance", isRowHeader: true, minWidth: 190, cell: (each) => each.instance_id ?? "not made yet" },
+          { id: "status", header: "SageMaker", minWidth: 120, cell: (each) => <Status status={each.status === "Running" ? "ready" : each.status}>{each.status}</Status> },
+          { id: "ready", header: "Kubernetes", minWidth: 130, cell: (each) => <Status status={each.ready ? "ready" : "pending"}>{inKubernetes(each)}</Status> },
           { id: "health", header: "Health", cell: (each) => each.health ?? "unknown" },
           { id: "group", header: "Group", cell: (each) => each.group },
-          { id: "type", header: "Type", cell: (each) => each.instance_type },
-          { id: "capacity", header: "Capacity", cell: (each) => each.capacity_type.replace("_", " ") },
-          { id: "zone", header: "Zone", cell: (each) => each.zone ?? "-" },
-          { id: "gpus", header: "GPUs", cell: (each) => each.gpus ?? "unknown" },
+          { id: "type", header: "Type", cell: (each) => `${each.instance_type}, ${each.capacity_type.replace("_", " ")}` },
+          { id: "zone", header: "Zone", minWidth: 120, cell: (each) => each.zone ?? "-" },
+          { id: "devices", header: "Devices", cell: (each) => `${each.gpus ?? "unknown"} GPU, ${each.efa ?? "unknown"} EFA` },
           { id: "why", header: "Remarks", cell: (each) => <span className="is-wrap">{each.because ?? "-"}</span> },
         ]}
       />
@@ -93,10 +92,10 @@ export function EventsTab({ cluster }: TabProps) {
         ariaLabels={{ tableLabel: "Events of the cluster" }}
         empty={<EmptyState title="No events" />}
         columnDefinitions={[
-          { id: "at", header: "Time", width: 200, cell: (each) => moment(each.at) },
-          { id: "level", header: "Level", width: 120, cell: (each) => <Status status={each.level} /> },
-          { id: "source", header: "Source", width: 140, cell: (each) => each.source },
-          { id: "subject", header: "About", width: 220, cell: (each) => <span className="is-wrap">{each.subject}</span> },
+          { id: "at", header: "Time", width: 190, cell: (each) => moment(each.at) },
+          { id: "level", header: "Level", width: 100, cell: (each) => <Status status={each.level} /> },
+          { id: "source", header: "Source", width: 130, cell: (each) => each.source },
+          { id: "subject", header: "About", width: 180, cell: (each) => <span className="is-wrap">{each.subject}</span> },
           { id: "message", header: "Message", isRowHeader: true, cell: (each) => <span className="is-wrap is-log">{each.message}</span> },
         ]}
       />

@@ -1,8 +1,6 @@
 import Box from "@cloudscape-design/components/box";
 import Button from "@cloudscape-design/components/button";
-import ColumnLayout from "@cloudscape-design/components/column-layout";
 import Container from "@cloudscape-design/components/container";
-import ExpandableSection from "@cloudscape-design/components/expandable-section";
 import Header from "@cloudscape-design/components/header";
 import KeyValuePairs from "@cloudscape-design/components/key-value-pairs";
 import SpaceBetween from "@cloudscape-design/components/space-between";
@@ -14,6 +12,7 @@ import type { Connection, Operation } from "../../api/stream";
 import { EventLog } from "../../components/EventLog";
 import { OperationActs } from "../../components/OperationActs";
 import { OperationProgress } from "../../components/OperationProgress";
+import { OperationResult } from "../../components/OperationResult";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status } from "../../components/Status";
@@ -45,7 +44,7 @@ function Live({ id }: { id: string }) {
       <Container header={<Header variant="h2">Stages</Header>}>
         <OperationProgress operation={operation} />
       </Container>
-      {operation.result && <Result result={operation.result} />}
+      {operation.result && <OperationResult result={operation.result} />}
       <Container header={<Header variant="h2" info={<Link connection={connection} />}>Events</Header>}>
         <EventLog events={events} />
       </Container>
@@ -72,7 +71,7 @@ function Facts({ operation }: { operation: Operation }) {
           { label: "Cluster", value: cluster ? <RouterLink href={`/clusters/${encodeURIComponent(cluster)}`}>{cluster}</RouterLink> : "-" },
           { label: "Asked for", value: moment(operation.created_at) },
           { label: operation.ended_at ? "Ended" : "Started", value: ended(operation) },
-          { label: "Elapsed", value: `${duration(operation.elapsed_seconds)}${operation.typical_seconds ? ` (usually ${duration(operation.typical_seconds)})` : ""}` },
+          { label: "Elapsed", value: duration(operation.elapsed_seconds) },
         ]}
       />
     </Container>
@@ -82,27 +81,6 @@ function Facts({ operation }: { operation: Operation }) {
 function ended(operation: Operation): string {
   const at = operation.ended_at ?? operation.started_at;
   return at ? moment(at) : "Not yet";
-}
-
-function Result({ result }: { result: Record<string, unknown> }) {
-  const plain = Object.entries(result).filter(([, value]) => typeof value !== "object" || value === null);
-  return (
-    <Container header={<Header variant="h2">Result</Header>}>
-      <SpaceBetween size="m">
-        <ColumnLayout columns={3}>
-          {plain.map(([key, value]) => (
-            <div key={key}>
-              <Box variant="awsui-key-label">{key}</Box>
-              <span className="is-wrap">{value === true ? "yes" : value === false ? "no" : String(value ?? "-")}</span>
-            </div>
-          ))}
-        </ColumnLayout>
-        <ExpandableSection headerText="Everything that was read">
-          <pre className="is-log is-wrap">{JSON.stringify(result, null, 2)}</pre>
-        </ExpandableSection>
-      </SpaceBetween>
-    </Container>
-  );
 }
 
 function Link({ connection }: { connection: Connection }) {

@@ -12,7 +12,7 @@ function standing(operation: Operation): string {
 
 export const COLUMNS: TableProps.ColumnDefinition<Operation>[] = [
   { id: "title", header: "Operation", isRowHeader: true, cell: (each) => <RouterLink href={`/operations/${each.id}`}>{each.title}</RouterLink> },
-  { id: "status", header: "Status", cell: (each) => <Status status={each.status} /> },
+  { id: "status", header: "Status", minWidth: 140, cell: (each) => <Status status={each.status} /> },
   {
     id: "cluster",
     header: "Cluster",
