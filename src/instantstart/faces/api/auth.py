@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -40,28 +41,32 @@ class Attempts:
     def __init__(self, limit: int = 10, window_seconds: float = 60.0, addresses: int = 4096) -> None:
         self._limit, self._window, self._addresses = limit, window_seconds, addresses
         self._failures: OrderedDict[str, list[float]] = OrderedDict()
+        self._lock = threading.Lock()  # sign-ins run in the pool of threads
         self.now: Callable[[], float] = time.monotonic
 
     def exhausted(self, address: str) -> bool:
         """Whether ``address`` has used up its failures."""
         oldest = self.now() - self._window
-        recent = [at for at in self._failures.get(address, ()) if at > oldest]
-        if not recent:
-            self._failures.pop(address, None)
+        with self._lock:
+            recent = [at for at in self._failures.get(address, ()) if at > oldest]
+            if not recent:
+                self._failures.pop(address, None)
         return len(recent) >= self._limit
 
     def failed(self, address: str) -> None:
         """Note one failure."""
-        times = self._failures.setdefault(address, [])
-        times.append(self.now())
-        del times[: -self._limit]
-        self._failures.move_to_end(address)
-        while len(self._failures) > self._addresses:
-            self._failures.popitem(last=False)
+        with self._lock:
+            times = self._failures.setdefault(address, [])
+            times.append(self.now())
+            del times[: -self._limit]
+            self._failures.move_to_end(address)
+            while len(self._failures) > self._addresses:
+                self._failures.popitem(last=False)
 
     def succeeded(self, address: str) -> None:
         """Forget the failures of an address that has signed in."""
-        self._failures.pop(address, None)
+        with self._lock:
+            self._failures.pop(address, None)
 
 
 def address_of(scope: Scope) -> str:
