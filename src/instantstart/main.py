@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -127,6 +128,7 @@ def _run(room: Room, app: FastAPI, listening: socket.socket) -> int:
             gc.enable()
             if not self.should_exit:
                 _welcome(room, listening)
+                threading.Thread(target=room.aws.warm, name="warm", daemon=True).start()
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             if sig == signal.SIGINT and self.should_exit:

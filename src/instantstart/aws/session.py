@@ -6,6 +6,7 @@ make two. A stage that is not sure looks again instead.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import boto3
 from botocore import exceptions
 from botocore.config import Config
 
-from instantstart.aws import errors
+from instantstart.aws import errors, models
 from instantstart.base import problems
 
 T = TypeVar("T")
@@ -34,6 +35,8 @@ _WRITE = Config(
     user_agent_extra="instantstart",
     max_pool_connections=32,
 )
+#: what listing and making clusters speak to, in the order in which they do
+_WARMED = ("sts", "eks", "sagemaker", "ec2", "service-quotas", "cloudformation", "iam", "s3")
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,28 @@ class Aws:
         """One changing call, sent exactly once. Raises a Problem; Busy and Unreachable mean "look before you repeat"."""
         return self._call(service, operation, True, params)
 
+    def create(self, service: str, operation: str, **params: Any) -> dict[str, Any] | None:
+        """A write that makes something; None when AWS says that it is there already.
+
+        So answers a create whose first answer was lost, or that lists do not show yet. Whose it is, the next look tells.
+        """
+        try:
+            return self.write(service, operation, **params)
+        except problems.Conflict as problem:
+            if problem.code != "aws.already_exists":
+                raise
+            return None
+
+    def remove(self, service: str, operation: str, **params: Any) -> str | None:
+        """A write that removes something. None when it is gone (or was already); else AWS's sentence on what still holds it."""
+        try:
+            self.write(service, operation, **params)
+        except problems.NotFound:
+            return None
+        except problems.Conflict as problem:
+            return problem.detail
+        return None
+
     def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
         """Every item under ``key`` of every page. Raises a Problem."""
         return list(self.each(service, operation, key, **params))
@@ -134,7 +159,7 @@ class AwsGateway:
     """Every region of the ambient account."""
 
     def __init__(self, default_region: str | None = None) -> None:
-        self._session = boto3.Session()
+        self._session = models.lean(boto3.Session())
         self.default_region = default_region or self._session.region_name or ""
         self._regions: dict[str, Aws] = {}
         self._lock = threading.Lock()
@@ -150,6 +175,15 @@ class AwsGateway:
             if name not in self._regions:
                 self._regions[name] = Aws(self._session, name)
             return self._regions[name]
+
+    def warm(self) -> None:
+        """Make the clients of the default region before somebody waits for them: reading their models takes a second."""
+        if self.default_region:
+            here = self.region()
+            with contextlib.suppress(exceptions.BotoCoreError, ValueError):  # whoever calls first is told
+                for service in _WARMED:
+                    here.client(service)
+                    here.client(service, write=True)
 
 
 def principal_of(arn: str) -> str:
