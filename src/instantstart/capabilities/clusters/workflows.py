@@ -10,38 +10,38 @@ from instantstart.base.clock import minutes
 from instantstart.capabilities.clusters import removal, specs, stages
 from instantstart.operations.declare import Stage, Together, Workflow
 
-_ACCOUNT = Stage("account", stages.check_account, "Check account, quotas and names", within=minutes(5), typical=10)
-_NETWORK = Stage("network", stages.plan_network, "Choose zones and address ranges", within=minutes(5), typical=5)
+_ACCOUNT = Stage("account", stages.check_account, "Check account, quotas and names", within=minutes(30), typical=10)
+_NETWORK = Stage("network", stages.plan_network, "Choose zones and address ranges", within=minutes(30), typical=5)
 _STACK = Stage("stack", stages.make_stack, "Make the network and the EKS control plane", within=minutes(90), typical=780)
 _ACCESS = Stage("access", stages.open_access, "Let our own identity into the cluster", within=minutes(30), typical=10)
-_REACH = Stage("reach", stages.reach, "Get a verified answer of the API server", within=minutes(15), typical=15)
+_REACH = Stage("reach", stages.reach, "Get a verified answer of the API server", within=minutes(30), typical=15)
 
-_OIDC = Stage("oidc", stages.make_oidc_provider, "Let IAM trust the cluster's service accounts", within=minutes(10), typical=5)
-_AGENT = Stage("pod_identity", stages.ask_pod_identity, "Ask for the pod identity agent", within=minutes(15), typical=10)
+_OIDC = Stage("oidc", stages.make_oidc_provider, "Let IAM trust the cluster's service accounts", within=minutes(30), typical=5)
+_AGENT = Stage("pod_identity", stages.ask_pod_identity, "Ask for the pod identity agent", within=minutes(30), typical=10)
 _BUNDLES = Stage("bundles", stages.apply_bundles, "Install the HyperPod dependencies", within=minutes(20), typical=15)
-_CSI_ROLE = Stage("csi_role", stages.make_s3_csi_role, "Make the role of the S3 driver", within=minutes(10), typical=5)
-_CSI = Stage("s3_csi", stages.ask_s3_csi, "Ask for the S3 driver", within=minutes(15), typical=10)
+_CSI_ROLE = Stage("csi_role", stages.make_s3_csi_role, "Make the role of the S3 driver", within=minutes(30), typical=5)
+_CSI = Stage("s3_csi", stages.ask_s3_csi, "Ask for the S3 driver", within=minutes(30), typical=10)
 _CERTIFICATES = Stage(
     "cert_manager",
     stages.ask_cert_manager,
     "Ask for cert-manager",
-    within=minutes(15),
+    within=minutes(30),
     typical=10,
     when=lambda spec: bool(spec.cert_manager),
 )
 _SETTLED = Stage("dependencies", stages.await_dependencies, "See every dependency ready", within=minutes(45), typical=90)
 
-_ROLE = Stage("node_role", stages.make_node_role, "Make the nodes' execution role", within=minutes(10), typical=5)
-_SCRIPTS = Stage("scripts", stages.make_scripts, "Store and verify the lifecycle scripts", within=minutes(10), typical=5)
-_SUBNET = Stage("subnet", stages.place_subnet, "Find or make the compute subnet", within=minutes(15), typical=10)
+_ROLE = Stage("node_role", stages.make_node_role, "Make the nodes' execution role", within=minutes(30), typical=5)
+_SCRIPTS = Stage("scripts", stages.make_scripts, "Store and verify the lifecycle scripts", within=minutes(30), typical=5)
+_SUBNET = Stage("subnet", stages.place_subnet, "Find or make the compute subnet", within=minutes(30), typical=10)
 _REQUEST = Stage("hyperpod", stages.request_cluster, "Make the HyperPod cluster", within=minutes(90), typical=330)
 _NODES = Stage("nodes", stages.await_nodes, "See the nodes running", within=minutes(180), typical=300)
 _JOIN = Stage("join", stages.await_join, "See the nodes ready in Kubernetes", within=minutes(30), typical=60)
 
-_BUCKET = Stage("bucket", stages.make_data_bucket, "Find or make the bucket", within=minutes(10), typical=5)
-_ALLOW = Stage("bucket_access", stages.allow_bucket, "Let the S3 driver reach the bucket", within=minutes(10), typical=3)
-_CLAIM = Stage("claim", stages.make_claim, "Make the volume and bind its claim", within=minutes(15), typical=10)
-_VERIFY = Stage("verify", stages.verify, "Read everything anew", within=minutes(15), typical=5)
+_BUCKET = Stage("bucket", stages.make_data_bucket, "Find or make the bucket", within=minutes(30), typical=5)
+_ALLOW = Stage("bucket_access", stages.allow_bucket, "Let the S3 driver reach the bucket", within=minutes(30), typical=3)
+_CLAIM = Stage("claim", stages.make_claim, "Make the volume and bind its claim", within=minutes(30), typical=10)
+_VERIFY = Stage("verify", stages.verify, "Read everything anew", within=minutes(30), typical=5)
 
 
 CREATE_EKS = Workflow("eks.create", "Create the EKS cluster", specs.EksTarget, specs.subject, (_ACCOUNT, _NETWORK, _STACK))
@@ -71,10 +71,10 @@ CREATE_CLUSTER = Workflow(
         _ACCOUNT,
         _NETWORK,
         Together((_STACK, _ROLE, _SCRIPTS, _BUCKET)),
-        Together((_ACCESS, _OIDC, _SUBNET)),
-        Together((_REACH, _AGENT, _CSI_ROLE, _CERTIFICATES)),
-        Together((_BUNDLES, _CSI)),
-        _REQUEST,
+        Together((_ACCESS, _OIDC)),
+        Together((_REACH, _SUBNET, _CSI_ROLE)),
+        _BUNDLES,
+        Together((_REQUEST, _AGENT, _CSI, _CERTIFICATES)),
         Together((_NODES, _ALLOW)),
         Together((_JOIN, _CLAIM)),
         _SETTLED,
@@ -87,15 +87,15 @@ DELETE_CLUSTER = Workflow(
     specs.DeleteTarget,
     specs.subject,
     (
-        Stage("survey", removal.survey, "Write down what there is", within=minutes(10), typical=5),
+        Stage("survey", removal.survey, "Write down what there is", within=minutes(30), typical=5),
         Stage("services", removal.release_services, "Release what Kubernetes holds outside", within=minutes(20), typical=30),
         Stage("hyperpod", removal.remove_hyperpod, "Delete the HyperPod cluster", within=minutes(90), typical=240),
         Stage("leftovers", removal.remove_leftovers, "Remove leftovers of Kubernetes", within=minutes(30), typical=15),
         Stage("subnets", removal.remove_subnets, "Remove the compute subnets", within=minutes(30), typical=15),
         Stage("stack", removal.remove_stack, "Remove the EKS cluster and the network", within=minutes(60), typical=420),
-        Stage("identity", removal.remove_identity, "Remove roles and the OIDC provider", within=minutes(10), typical=10),
+        Stage("identity", removal.remove_identity, "Remove roles and the OIDC provider", within=minutes(30), typical=10),
         Stage("buckets", removal.remove_buckets, "Remove the buckets", within=minutes(30), typical=10),
-        Stage("sign_off", removal.sign_off, "See that nothing is left", within=minutes(15), typical=5),
+        Stage("sign_off", removal.sign_off, "See that nothing is left", within=minutes(30), typical=5),
     ),
     destructive=True,
 )
