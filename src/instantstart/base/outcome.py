@@ -37,14 +37,17 @@ class Wait:
 Outcome = Done | Wait
 
 
-def pace(waited_seconds: float, typical_seconds: float, near_seconds: float = 4.0, far_seconds: float = 15.0) -> float:
+#: seconds between two looks while the end is far, and around it
+FAR_SECONDS, NEAR_SECONDS = 15.0, 3.0
+
+
+def pace(waited_seconds: float, typical_seconds: float, near_from: float = 0.7) -> float:
     """Seconds to the next look: rare while the end is far, close together around the typical end.
 
-    Keeps a watched resource under 12 calls a minute on average and its end noticed within ``near_seconds``
-    from 70 % of the typical time on.
+    ``near_from`` is the part of the typical time after which the end may come. With one call a look, a watched resource
+    is asked for less than 12 times a minute over the typical wait, and its end is noticed within three seconds.
     """
-    if waited_seconds < typical_seconds * 0.7:
-        return min(far_seconds, max(near_seconds, typical_seconds * 0.7 - waited_seconds))
-    if waited_seconds < typical_seconds * 2:
-        return near_seconds
-    return far_seconds
+    near_at = typical_seconds * near_from
+    if waited_seconds < near_at:
+        return min(FAR_SECONDS, max(NEAR_SECONDS, near_at - waited_seconds))
+    return NEAR_SECONDS if waited_seconds < typical_seconds * 2 else FAR_SECONDS
