@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
+import sqlite3
 import time
 from collections.abc import Callable
 from typing import Any
@@ -52,6 +54,15 @@ def test_a_look_in_flight_is_finished_before_a_clean_stop(house: House) -> None:
     house.restart()
     house.until(operation, "succeeded")
     assert house.world.edges() == [("a", "begin"), ("a", "end")]
+
+
+def test_both_embedded_files_are_in_the_data_folder_and_in_wal_mode(database_url: str | None, house: House) -> None:
+    if database_url is not None:
+        pytest.skip("SQLite only")
+    house.until(house.start("toy.already", "a"), "succeeded")
+    for name in ("instantstart.sqlite", "engine.sqlite"):
+        with contextlib.closing(sqlite3.connect(house.settings.data_dir / name)) as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_a_shutdown_twice_or_before_a_launch_changes_nothing(idle_house: House) -> None:

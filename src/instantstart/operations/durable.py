@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
@@ -27,7 +26,6 @@ from instantstart.operations.ticking import Tick
 APPLICATION_VERSION = "instantstart-1"
 #: restarts of the process that one execution survives before it is taken for the cause of the crashes
 MAX_RECOVERIES = 25
-EMBEDDED_FILE = "engine.sqlite"
 _SHORTEST_SLEEP_SECONDS = 0.02
 _LIBRARY_THREADS = 8
 
@@ -258,11 +256,6 @@ async def _operation(operation_id: str, execution: int) -> str:
 def execution_id(operation_id: str, execution: int) -> str:
     """The name of an execution in DBOS."""
     return f"{operation_id}:{execution}"
-
-
-def embedded_url(folder: Path) -> str:
-    """The URL of DBOS's own file in the data folder (its default is the current folder)."""
-    return f"sqlite:///{(folder / EMBEDDED_FILE).resolve()}"
 
 
 def _quieten() -> None:

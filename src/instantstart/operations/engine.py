@@ -10,18 +10,20 @@ from instantstart.base.clock import Clock
 from instantstart.base.settings import Settings
 from instantstart.operations.declare import Together, Workflow, check_declarations
 from instantstart.operations.desk import Desk, Request
-from instantstart.operations.durable import Durable, embedded_url
+from instantstart.operations.durable import Durable
 from instantstart.operations.journal import Journal, is_executing
 from instantstart.operations.keeper import Keeper
 from instantstart.operations.record import TERMINAL, Operation, OperationStatus
 from instantstart.operations.ticking import Tick, Ticker, settle, succeed
 from instantstart.operations.views import operation_view
 from instantstart.operations.watch import Watch
-from instantstart.store import Store
+from instantstart.store import Store, embedded_url
 from instantstart.store.lease import FolderLock, ReplicaLease
 from instantstart.store.records import EventRow, OperationFilter, OperationRow, Page
 
 _EMBEDDED_REPLICA = "single"
+#: DBOS's own file in the data folder; its default would be the current folder
+_EMBEDDED_FILE = "engine.sqlite"
 
 
 class Manner(TypedDict, total=False):
@@ -66,15 +68,15 @@ class Engine:
         Raises Conflict (engine.folder_in_use, engine.replica_in_use) when a living process has it.
         """
         if self._store.embedded:
-            self._lock, url, replica = FolderLock(self._settings.data_dir), embedded_url(self._settings.data_dir), _EMBEDDED_REPLICA
+            self._keeper.replica = _EMBEDDED_REPLICA
+            self._lock = FolderLock(self._settings.data_dir)
         else:
-            replica = self._settings.replica_id
-            self._lock, url = ReplicaLease(self._store.url, replica), self._store.url
-            self._keeper.lease = self._lock
+            self._keeper.replica = self._settings.replica_id
+            self._lock = self._keeper.lease = ReplicaLease(self._store.url, self._settings.replica_id)
         self._lock.hold()
-        self._keeper.replica = replica
         try:
-            self._durable.launch(url, replica)
+            url = embedded_url(self._settings.data_dir / _EMBEDDED_FILE) if self._store.embedded else self._store.url
+            self._durable.launch(url, self._keeper.replica)
         except BaseException:
             self._lock.release()
             raise

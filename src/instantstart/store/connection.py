@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import secrets
+import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -35,6 +36,13 @@ def address(url: str | None, data_dir: Path) -> sa.URL:
     if parsed.drivername not in ("postgres", "postgresql", "postgresql+psycopg"):
         raise problems.Invalid("settings.database_url", f"The database URL speaks of {parsed.drivername}; only postgresql:// is supported.")
     return parsed.set(drivername="postgresql+psycopg")
+
+
+def embedded_url(path: Path) -> str:
+    """The URL of a SQLite file for another library, in WAL mode: that sticks to the file, and readers then stop no writer."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    return f"sqlite:///{path.resolve()}"
 
 
 def new_id(prefix: str) -> str:
