@@ -146,21 +146,25 @@ def _named(tags: Any) -> str:
 
 def _network(sandbox: SandboxProcess, region: str) -> Iterable[str]:
     ec2 = sandbox.client("ec2", region)
-    for vpc in ec2.describe_vpcs()["Vpcs"]:
-        if not vpc.get("IsDefault"):
-            yield f"vpc {vpc['CidrBlock']} {_named(vpc.get('Tags'))}"
-    defaults = {v["VpcId"] for v in ec2.describe_vpcs()["Vpcs"] if v.get("IsDefault")}
-    for subnet in ec2.describe_subnets()["Subnets"]:
-        if subnet["VpcId"] not in defaults:
-            yield f"subnet {subnet['CidrBlock']} {subnet['AvailabilityZoneId']} {_named(subnet.get('Tags'))}"
-    for table in ec2.describe_route_tables()["RouteTables"]:
-        if table["VpcId"] not in defaults:
-            routes = sorted(f"{r.get('DestinationCidrBlock')}>{_target(r)}" for r in table["Routes"])
-            ties = sum(not a.get("Main") for a in table["Associations"])
-            yield f"route-table {_named(table.get('Tags'))} routes={routes} subnets={ties}"
+    vpcs = ec2.describe_vpcs()["Vpcs"]
+    ours = [{"Name": "vpc-id", "Values": [v["VpcId"] for v in vpcs if not v.get("IsDefault")] or ["vpc-none"]}]
+    yield from (f"vpc {v['CidrBlock']} {_named(v.get('Tags'))}" for v in vpcs if not v.get("IsDefault"))
+    for subnet in ec2.describe_subnets(Filters=ours)["Subnets"]:
+        yield f"subnet {subnet['CidrBlock']} {subnet['AvailabilityZoneId']} {_named(subnet.get('Tags'))}"
+    for table in ec2.describe_route_tables(Filters=ours)["RouteTables"]:
+        routes = sorted(f"{r.get('DestinationCidrBlock')}>{_target(r)}" for r in table["Routes"])
+        ties = sum(not a.get("Main") for a in table["Associations"])
+        yield f"route-table {_named(table.get('Tags'))} routes={routes} subnets={ties}"
+    for group in ec2.describe_security_groups(Filters=ours)["SecurityGroups"]:
+        if group["GroupName"] != "default":
+            rules = len(group["IpPermissions"]), len(group["IpPermissionsEgress"])
+            yield f"security-group {group['GroupName']} rules={rules} {_named(group.get('Tags'))}"
+    yield from _gateways(ec2)
+
+
+def _gateways(ec2: Any) -> Iterable[str]:
     for gateway in ec2.describe_internet_gateways()["InternetGateways"]:
-        if not any(a["VpcId"] in defaults for a in gateway["Attachments"]):
-            yield f"internet-gateway {_named(gateway.get('Tags'))}"
+        yield f"internet-gateway {_named(gateway.get('Tags'))}"
     for nat in ec2.describe_nat_gateways()["NatGateways"]:
         if nat["State"] not in ("deleted", "deleting"):
             yield f"nat-gateway {nat['State']} {_named(nat.get('Tags'))}"
@@ -168,10 +172,6 @@ def _network(sandbox: SandboxProcess, region: str) -> Iterable[str]:
         yield f"address {'in use' if address.get('AssociationId') else 'free'}"
     for endpoint in ec2.describe_vpc_endpoints()["VpcEndpoints"]:
         yield f"endpoint {endpoint['ServiceName']} tables={len(endpoint.get('RouteTableIds', []))}"
-    for group in ec2.describe_security_groups()["SecurityGroups"]:
-        if group["VpcId"] not in defaults and group["GroupName"] != "default":
-            rules = len(group["IpPermissions"]), len(group["IpPermissionsEgress"])
-            yield f"security-group {group['GroupName']} rules={rules} {_named(group.get('Tags'))}"
     for interface in ec2.describe_network_interfaces()["NetworkInterfaces"]:
         yield f"interface {interface['Status']} {interface['InterfaceType']}"
 

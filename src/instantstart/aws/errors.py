@@ -77,9 +77,9 @@ _QUOTA = frozenset(
         "NatGatewayLimitExceeded",
     }
 )
-_CONFLICT = frozenset(
-    {"Conflict", "DeleteConflict", "DependencyViolation", "InvalidRequest", "ConcurrentModification", "OperationAborted", "BucketNotEmpty"}
-)
+#: somebody else changes the same thing at this moment: the service itself says to try again
+_MOMENTARY = frozenset({"ConcurrentModification", "OperationAborted", "OperationInProgress"})
+_CONFLICT = frozenset({"Conflict", "DeleteConflict", "DependencyViolation", "InvalidRequest", "BucketNotEmpty"})
 #: sentences that mean "a role was made a moment ago and is not visible yet"; only these are retried (case 13)
 _PROPAGATION = re.compile(
     r"(?i)(cannot (be )?assume|could not (be )?assume|not authorized to perform: sts:AssumeRole|unable to assume"
@@ -129,18 +129,13 @@ def _client_error(error: exceptions.ClientError, service: str, operation: str) -
     meta = error.response.get("ResponseMetadata", {})
     evidence = {"service": service, "operation": operation, "aws_code": code, "request_id": meta.get("RequestId", ""), "message": message}
     folded = _fold(code)
-    if folded in _THROTTLE:
-        return problems.Busy(
-            "aws.throttled", f"{service}:{operation} is throttled; AWS limits requests for the whole account.", evidence=evidence
-        )
-    if folded in _SERVER or int(meta.get("HTTPStatusCode") or 0) >= 500:
-        return problems.Busy("aws.unavailable", f"{service}:{operation} answered an internal error: {message}", evidence=evidence)
-    if _PROPAGATION.search(message) and (folded not in _DENIED or "sts:AssumeRole" in message):
-        return problems.Busy("aws.role_not_visible_yet", f"A new role is not visible to {service} yet: {message}", evidence=evidence)
+    passing = _passing(folded, message, int(meta.get("HTTPStatusCode") or 0), evidence)
+    if passing is not None:
+        return passing
     for codes, make in _BY_CODE:
         if folded in codes:
             return make(message, evidence)
-    if folded.endswith("NotFound"):
+    if folded.endswith("NotFound") or folded.startswith("NoSuch"):
         return _not_found(message, evidence)
     if folded.endswith(("Duplicate", "AlreadyExists", "AlreadyAssociated", ".InUse")):
         return _exists(message, evidence)
@@ -149,6 +144,21 @@ def _client_error(error: exceptions.ClientError, service: str, operation: str) -
     if folded == "Validation" and "does not exist" in message and service == "cloudformation":
         return _not_found(message, evidence)
     return problems.Invalid("aws.refused", f"{service}:{operation} was refused: {message}", evidence=evidence)
+
+
+def _passing(folded: str, message: str, status: int, evidence: dict[str, Any]) -> problems.Busy | None:
+    """What goes over by itself: throttling, AWS's own errors, another change under way, a role made a moment ago."""
+    call = f"{evidence['service']}:{evidence['operation']}"
+    if folded in _THROTTLE:
+        return problems.Busy("aws.throttled", f"{call} is throttled; AWS limits requests for the whole account.", evidence=evidence)
+    if folded in _SERVER or status >= 500:
+        return problems.Busy("aws.unavailable", f"{call} answered an internal error: {message}", evidence=evidence)
+    if folded in _MOMENTARY:
+        return problems.Busy("aws.changing", f"{call} must wait for another change: {message}", evidence=evidence)
+    if _PROPAGATION.search(message) and (folded not in _DENIED or "sts:AssumeRole" in message):
+        told = f"A new role is not visible to {evidence['service']} yet: {message}"
+        return problems.Busy("aws.role_not_visible_yet", told, evidence=evidence)
+    return None
 
 
 def _denied(message: str, evidence: dict[str, Any]) -> problems.Problem:

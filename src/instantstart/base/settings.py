@@ -28,6 +28,16 @@ class Settings(BaseModel):
     replica_id: str = Field(default="single", description="Stable name of this replica when a database URL is set.")
     region: str | None = Field(default=None, description="Default AWS region; empty: the ambient one.")
     clock_rate: float = Field(default=1.0, gt=0, description="Seconds of the world a real second; only the sandbox has more than 1.")
+    permissions_boundary: str | None = Field(
+        default=None,
+        pattern=r"^arn:[a-z-]+:iam::\d{12}:policy/.+$",
+        description="ARN of the boundary that every role we make gets; empty: none.",
+    )
+    tags: str = Field(
+        default="",
+        pattern=r"^([^=,]{1,128}=[^=,]{0,256}(,[^=,]{1,128}=[^=,]{0,256})*)?$",
+        description="More tags for everything we make, as name=value, comma separated, such as CostCenter=4711.",
+    )
     bundles_dir: Path | None = Field(default=None, description="Folder of rendered manifest bundles; empty: the one that is shipped.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     workers: int = Field(default=16, ge=1, le=256, description="Operations that may tick at the same time.")

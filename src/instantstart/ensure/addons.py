@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from instantstart.aws.session import Aws
-from instantstart.base import problems
+from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Wait
 
 _NEEDS_NODES = "InsufficientNumberOfReplicas"
@@ -50,23 +50,36 @@ def default_version(aws: Aws, name: str, kubernetes_version: str) -> str:
 
 
 def request(aws: Aws, cluster: str, kubernetes_version: str, want: Addon, tags: dict[str, str], token: str) -> Outcome:
-    """Move one step towards the add-on being asked for. Done learns ``version`` and ``status``; it may still be CREATING."""
+    """Move one step towards the add-on being asked for. Done learns ``version`` and ``status``; it may still be CREATING.
+
+    ``tags`` carries the operation's try: a CREATE_FAILED add-on of this very try is told, one of an earlier try is made again.
+    Raises Conflict ``addon.conflicts`` (somebody else's objects are in the way) and ``addon.failed``.
+    """
     have = find(aws, cluster, want.name)
     if have is None:
         return _create(aws, cluster, kubernetes_version, want, tags, token)
     status = have["status"]
     if status == "CREATE_FAILED":
-        _check_conflict(have)
-        aws.write("eks", "delete_addon", clusterName=cluster, addonName=want.name, preserve=False)
+        if have.get("tags", {}).get(names.OPERATION_TAG) == tags.get(names.OPERATION_TAG):
+            raise _failure(have)
+        aws.remove("eks", "delete_addon", clusterName=cluster, addonName=want.name, preserve=False)
         return Wait(5, f"{want.name} had failed and is being removed, to be made again")
     if status == "DELETING":
         return Wait(5, f"An older {want.name} is being removed")
-    if want.role_arn and have.get("serviceAccountRoleArn") != want.role_arn and status in ("ACTIVE", "DEGRADED"):
-        aws.write(
-            "eks", "update_addon", clusterName=cluster, addonName=want.name, serviceAccountRoleArn=want.role_arn, clientRequestToken=token
-        )
-        return Wait(3, f"Gave {want.name} its role")
+    if want.role_arn and have.get("serviceAccountRoleArn") != want.role_arn:
+        return _give_role(aws, cluster, have, want, token)
     return Done({"addon": want.name, "version": have["addonVersion"], "status": status}, already=status == "ACTIVE")
+
+
+def _give_role(aws: Aws, cluster: str, have: dict[str, Any], want: Addon, token: str) -> Outcome:
+    """An update drops the configuration that it is not given (sandbox-services.md, EKS), so both are sent."""
+    if have["status"] not in ("ACTIVE", "DEGRADED"):
+        return Wait(5, f"{want.name} is {have['status']} and gets its role after that")
+    params = {"clusterName": cluster, "addonName": want.name, "serviceAccountRoleArn": want.role_arn, "clientRequestToken": token}
+    if have.get("configurationValues"):
+        params["configurationValues"] = have["configurationValues"]
+    aws.write("eks", "update_addon", **params)
+    return Wait(3, f"Gave {want.name} its role")
 
 
 def _create(aws: Aws, cluster: str, kubernetes_version: str, want: Addon, tags: dict[str, str], token: str) -> Outcome:
@@ -82,9 +95,7 @@ def _create(aws: Aws, cluster: str, kubernetes_version: str, want: Addon, tags: 
         params["serviceAccountRoleArn"] = want.role_arn
     if want.configuration:
         params["configurationValues"] = json.dumps(want.configuration, sort_keys=True, separators=(",", ":"))
-    try:
-        aws.write("eks", "create_addon", **params)
-    except problems.Conflict:
+    if aws.create("eks", "create_addon", **params) is None:
         return Wait(2, f"{want.name} appeared a moment ago")
     return Wait(0, f"Asked EKS for {want.name} {params['addonVersion']}")
 
@@ -100,12 +111,21 @@ def observe(aws: Aws, cluster: str, name: str) -> dict[str, Any]:
     return {"name": name, "status": have["status"], "version": have["addonVersion"], "issues": told, "waiting_for_nodes": lacking}
 
 
-def _check_conflict(have: dict[str, Any]) -> None:
-    for issue in have.get("health", {}).get("issues", ()):
-        if issue.get("code") == "ConfigurationConflict":
-            raise problems.Conflict(
-                "addon.conflicts",
-                f"{have['addonName']} collides with objects that somebody else installed: {issue.get('message')}",
-                hint="Ask again with overwrite_conflicts to take them over, or remove them first.",
-                evidence={"addon": have["addonName"], "issues": have["health"]["issues"]},
-            )
+def _failure(have: dict[str, Any]) -> problems.Conflict:
+    """Why an add-on could not be made: somebody else's objects in its way (case 25), or EKS's own sentence."""
+    issues = have.get("health", {}).get("issues", [])
+    told = "; ".join(f"{i.get('code')}: {i.get('message')}" for i in issues) or "no reason told"
+    evidence = {"service": "eks", "addon": have["addonName"], "addon_arn": have.get("addonArn"), "issues": issues}
+    if any(issue.get("code") == "ConfigurationConflict" for issue in issues):
+        return problems.Conflict(
+            "addon.conflicts",
+            f"{have['addonName']} collides with objects that somebody else installed: {told}",
+            hint="Remove them and retry, or ask again with overwrite_conflicts to take them over.",
+            evidence=evidence,
+        )
+    return problems.Conflict(
+        "addon.failed",
+        f"EKS could not install {have['addonName']}: {told}",
+        hint="Mend the cause and retry: the failed add-on is removed and made again.",
+        evidence=evidence,
+    )

@@ -32,7 +32,7 @@ def tags_of(aws: Aws, bucket: str) -> dict[str, str]:
 def ensure_bucket(aws: Aws, bucket: str, tags: dict[str, str]) -> Outcome:
     """Move one step towards a private, encrypted, TLS-only bucket of ours. Done learns ``bucket``.
 
-    A bucket of that name without our tag is a Conflict, except just made and not tagged yet (no tags at all).
+    A bucket of that name without our tag is a Conflict, except just made and not tagged yet: no tags at all, and empty.
     """
     try:
         region = find_region(aws, bucket)
@@ -42,10 +42,11 @@ def ensure_bucket(aws: Aws, bucket: str, tags: dict[str, str]) -> Outcome:
         ) from problem
     if region is None:
         placed: dict[str, Any] = {} if aws.region == _GLOBAL_REGION else {"CreateBucketConfiguration": {"LocationConstraint": aws.region}}
-        aws.write("s3", "create_bucket", Bucket=bucket, **placed)
+        if aws.create("s3", "create_bucket", Bucket=bucket, **placed) is None:
+            return Wait(2, f"The bucket {bucket} appeared a moment ago")
         return Wait(0, f"Made the bucket {bucket}")
     have = tags_of(aws, bucket)
-    if not have:
+    if not have and _is_empty(aws, bucket):
         aws.write("s3", "put_bucket_tagging", Bucket=bucket, Tagging={"TagSet": [{"Key": k, "Value": v} for k, v in tags.items()]})
         return Wait(0, f"Tagged the bucket {bucket}")
     if have.get(names.CLUSTER_TAG) != tags[names.CLUSTER_TAG]:
@@ -55,10 +56,15 @@ def ensure_bucket(aws: Aws, bucket: str, tags: dict[str, str]) -> Outcome:
     return _close_step(aws, bucket) or Done({"bucket": bucket, "region": region})
 
 
+def _is_empty(aws: Aws, bucket: str) -> bool:
+    versions = aws.read("s3", "list_object_versions", Bucket=bucket, MaxKeys=1)
+    return not versions.get("Versions") and not versions.get("DeleteMarkers")
+
+
 def _close_step(aws: Aws, bucket: str) -> Wait | None:
     try:
         block = aws.read("s3", "get_public_access_block", Bucket=bucket)["PublicAccessBlockConfiguration"]
-    except problems.Problem:
+    except problems.NotFound:
         block = {}
     wanted = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
     if block != wanted:
@@ -105,27 +111,30 @@ def put_object(aws: Aws, bucket: str, key: str, body: bytes) -> None:
     aws.write("s3", "put_object", Bucket=bucket, Key=key, Body=body)
 
 
-def remove_bucket(aws: Aws, bucket: str, tag: str, with_contents: bool) -> Wait | None:
-    """Move one step towards the bucket being gone; None when it is, or is not ours.
-
-    Raises Blocked when it holds objects and ``with_contents`` is false.
-    """
+def is_ours(aws: Aws, bucket: str, tag: str) -> bool:
+    """Whether there is such a bucket and it carries our cluster tag; or was just made, and not tagged yet."""
     try:
-        if find_region(aws, bucket) is None or tags_of(aws, bucket).get(names.CLUSTER_TAG) != tag:
-            return None
+        if find_region(aws, bucket) is None:
+            return False
+        have = tags_of(aws, bucket)
     except problems.Denied:
+        return False
+    return have.get(names.CLUSTER_TAG) == tag or (not have and _is_empty(aws, bucket))
+
+
+def holds_data(aws: Aws, bucket: str, tag: str) -> bool:
+    """Whether a bucket of ours has anything in it."""
+    return is_ours(aws, bucket, tag) and not _is_empty(aws, bucket)
+
+
+def remove_bucket(aws: Aws, bucket: str, tag: str) -> Wait | None:
+    """Move one step towards the bucket, with all in it, being gone; None when it is, or is not ours."""
+    if not is_ours(aws, bucket, tag):
         return None
     versions = aws.read("s3", "list_object_versions", Bucket=bucket, MaxKeys=1000)
     found = [{"Key": v["Key"], "VersionId": v["VersionId"]} for v in (*versions.get("Versions", ()), *versions.get("DeleteMarkers", ()))]
-    if found and not with_contents:
-        raise problems.Blocked(
-            "bucket.not_empty",
-            f"The bucket {bucket} still holds data; it is kept.",
-            hint="Ask for the deletion with delete_data, or empty the bucket yourself, then retry.",
-            evidence={"bucket": bucket, "for_example": [f["Key"] for f in found[:5]]},
-        )
     if found:
         aws.write("s3", "delete_objects", Bucket=bucket, Delete={"Objects": found, "Quiet": True})
         return Wait(0, f"Emptying the bucket {bucket}")
-    aws.write("s3", "delete_bucket", Bucket=bucket)
-    return Wait(0, f"Removed the bucket {bucket}")
+    held = aws.remove("s3", "delete_bucket", Bucket=bucket)
+    return Wait(5, f"{bucket} cannot be removed yet: {held}") if held else Wait(0, f"Removed the bucket {bucket}")

@@ -8,6 +8,7 @@ DescribeClusterEvent.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from instantstart.base import names, problems
 from instantstart.ensure import identity, principals
 
 _NOISE = "lost orchestration-ready status"
+#: IAM's delay is seconds, two minutes at worst (case 13); what lasts longer is a wrong role
+_ROLE_GRACE_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ def arrival(aws: Aws, cluster: dict[str, Any], group: str | None = None) -> Arri
     running = sum(n["InstanceStatus"]["Status"] == "Running" for n in nodes)
     failed = sum(n["InstanceStatus"]["Status"] == "Failure" for n in nodes)
     reason = None
-    if running < wanted:
-        told = next((n["InstanceStatus"].get("Message") for n in nodes if n["InstanceStatus"]["Status"] == "Failure"), None)
+    told = next((n["InstanceStatus"]["Message"] for n in nodes if n["InstanceStatus"].get("Message")), None)
+    if running < wanted and (told or failed or len(nodes) < wanted):  # else all are on their way, and the events are not asked
         reason = last_reason(aws, cluster["ClusterName"]) or told
     return Arrival(running, wanted, failed, reason)
 
@@ -140,7 +143,7 @@ _DESCRIBES = ["Instances", "InstanceTypes", "NetworkInterfaces", "Tags", "Vpcs",
 _IMAGES = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetAuthorizationToken", "ecr:GetDownloadUrlForLayer"]
 
 
-def node_role(aws: Aws, derived: names.Names) -> identity.Role:
+def node_role(aws: Aws, derived: names.Names, boundary: str | None = None) -> identity.Role:
     """The execution role of the nodes: least privilege for HyperPod on EKS (aws-facts A8.2)."""
     partition, account = aws.partition, aws.identity().account
     anywhere = f"arn:{partition}:ec2:{aws.region}:{account}:"
@@ -154,17 +157,16 @@ def node_role(aws: Aws, derived: names.Names) -> identity.Role:
         principals.allow(["eks-auth:AssumeRoleForPodIdentity"], aws.arn("eks", f"cluster/{derived.eks_cluster}")),
         principals.allow(["s3:GetObject", "s3:ListBucket"], [f"arn:{partition}:s3:::{derived.scripts_bucket}{end}" for end in ("", "/*")]),
     )
-    trust = principals.service_trust("sagemaker")
-    return identity.Role(derived.execution_role, trust, ("AmazonSageMakerClusterInstanceRolePolicy",), {"hyperpod-node": document})
+    trust, managed = principals.service_trust("sagemaker"), ("AmazonSageMakerClusterInstanceRolePolicy",)
+    return identity.Role(derived.execution_role, trust, managed, {"hyperpod-node": document}, boundary)
 
 
-def create_request(aws: Aws, derived: names.Names, ask: Any, place: Place, operation: str) -> dict[str, Any]:
+def create_request(aws: Aws, derived: names.Names, ask: Any, place: Place, tags: Mapping[str, str]) -> dict[str, Any]:
     """The CreateCluster request: EKS, Continuous provisioning, automatic node recovery, one instance group.
 
     ``ask`` has the fields of HyperPodAsk. Limits and exclusions: aws-facts A1.2, A1.3.
     """
     network = {"SecurityGroupIds": list(place.security_group_ids), "Subnets": [place.subnet_id]}
-    tags = {**derived.tags(), names.OPERATION_TAG: operation, names.SAGEMAKER_TAG: "true"}
     return {
         "ClusterName": derived.hyperpod_cluster,
         "Orchestrator": {"Eks": {"ClusterArn": place.eks_arn}},
@@ -172,8 +174,52 @@ def create_request(aws: Aws, derived: names.Names, ask: Any, place: Place, opera
         "NodeProvisioningMode": "Continuous",
         "VpcConfig": network,
         "InstanceGroups": [_group(aws, derived, ask, place)],
-        "Tags": [{"Key": k, "Value": v} for k, v in tags.items()],
+        "Tags": [{"Key": k, "Value": v} for k, v in {**tags, names.SAGEMAKER_TAG: "true"}.items()],
     }
+
+
+def request(aws: Aws, request_body: dict[str, Any], waited_seconds: float) -> str:
+    """Ask SageMaker for a cluster; what to say of it. A cluster of that name that lists do not show yet is not asked for twice.
+
+    A fresh role is not visible to SageMaker for a while: Busy, looked at again. Raises Blocked when that lasts: then it is no delay.
+    """
+    try:
+        made = aws.create("sagemaker", "create_cluster", **request_body)
+    except problems.Busy as problem:
+        if problem.code != "aws.role_not_visible_yet" or waited_seconds < _ROLE_GRACE_SECONDS:
+            raise
+        raise problems.Blocked(
+            "hyperpod.role_not_assumable",
+            f"SageMaker still cannot assume the execution role after {waited_seconds:.0f} seconds: {problem.evidence['message']}",
+            hint="Look at the role's trust and at organisation policies, then retry.",
+            evidence=problem.evidence,
+        ) from problem
+    return "SageMaker took the request for the HyperPod cluster" if made else "The HyperPod cluster appeared a moment ago"
+
+
+def create_failure(aws: Aws, cluster: dict[str, Any]) -> problems.Problem:
+    """Why a cluster is Failed, with the place where its nodes write their logs."""
+    reason = cluster.get("FailureMessage") or last_reason(aws, cluster["ClusterName"]) or "no reason told"
+    kind = problems.Blocked if "capacity" in reason else problems.OutOfQuota if "limit" in reason else problems.Conflict
+    return kind(
+        "hyperpod.create_failed",
+        f"SageMaker could not make the cluster: {reason}",
+        hint="Mend it, or choose another zone or type, and retry: the failed cluster is removed and made again.",
+        evidence={"service": "sagemaker", "cluster_arn": cluster["ClusterArn"], "message": reason, "logs": node_logs(aws, cluster)},
+    )
+
+
+def node_logs(aws: Aws, cluster: dict[str, Any]) -> str:
+    """Where the lifecycle scripts write, and what is there: ``log group X: streams A, B`` (case 21)."""
+    group = f"/aws/sagemaker/Clusters/{cluster['ClusterName']}/{cluster['ClusterArn'].rpartition('/')[2]}"
+    try:
+        told = aws.read("logs", "describe_log_streams", logGroupName=group, orderBy="LastEventTime", descending=True, limit=5)
+    except problems.NotFound:
+        return f"log group {group}: not there"
+    except problems.Problem as problem:
+        return f"log group {group}: could not be read ({problem.detail})"
+    names_found = [stream["logStreamName"] for stream in told["logStreams"]]
+    return f"log group {group}: " + (f"streams {', '.join(names_found)}" if names_found else "no streams")
 
 
 def _group(aws: Aws, derived: names.Names, ask: Any, place: Place) -> dict[str, Any]:

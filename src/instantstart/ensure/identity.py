@@ -24,6 +24,8 @@ class Role:
     trust: dict[str, Any]
     managed: tuple[str, ...]
     inline: dict[str, dict[str, Any]]
+    #: ARN of the permissions boundary that an organisation asks for on every role, or None
+    boundary: str | None = None
 
 
 def find_role(aws: Aws, name: str) -> dict[str, Any] | None:
@@ -41,9 +43,11 @@ def ensure_role(aws: Aws, want: Role, tags: dict[str, str]) -> Outcome:
     """Move one step towards the role. Done learns ``role_arn``. A same-named role without our tag is a Conflict."""
     have = find_role(aws, want.name)
     if have is None:
-        try:
-            aws.write("iam", "create_role", RoleName=want.name, AssumeRolePolicyDocument=json.dumps(want.trust), Tags=_tag_list(tags))
-        except problems.Conflict:
+        more = {"PermissionsBoundary": want.boundary} if want.boundary else {}
+        made = aws.create(
+            "iam", "create_role", RoleName=want.name, AssumeRolePolicyDocument=json.dumps(want.trust), Tags=_tag_list(tags), **more
+        )
+        if made is None:
             return Wait(2, f"The role {want.name} appeared a moment ago")
         return Wait(0, f"Made the role {want.name}")
     _check_ours(aws, have, tags)
@@ -85,13 +89,13 @@ def remove_role(aws: Aws, name: str, tag: str) -> Wait | None:
     if have is None or _role_tags(aws, have).get(names.CLUSTER_TAG) != tag:
         return None
     for policy in aws.pages("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=name):
-        aws.write("iam", "detach_role_policy", RoleName=name, PolicyArn=policy["PolicyArn"])
+        aws.remove("iam", "detach_role_policy", RoleName=name, PolicyArn=policy["PolicyArn"])
         return Wait(0, f"Detached {policy['PolicyName']} from {name}")
     for policy in aws.pages("iam", "list_role_policies", "PolicyNames", RoleName=name):
-        aws.write("iam", "delete_role_policy", RoleName=name, PolicyName=policy)
+        aws.remove("iam", "delete_role_policy", RoleName=name, PolicyName=policy)
         return Wait(0, f"Removed the policy {policy} of {name}")
-    aws.write("iam", "delete_role", RoleName=name)
-    return Wait(0, f"Removed the role {name}")
+    held = aws.remove("iam", "delete_role", RoleName=name)
+    return Wait(10, f"The role {name} cannot be removed yet: {held}") if held else Wait(0, f"Removed the role {name}")
 
 
 def _role_tags(aws: Aws, role: dict[str, Any]) -> dict[str, str]:
@@ -119,9 +123,7 @@ def ensure_oidc_provider(aws: Aws, issuer: str, tags: dict[str, str]) -> Outcome
     try:
         have = aws.read("iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=arn)
     except problems.NotFound:
-        try:
-            aws.write("iam", "create_open_id_connect_provider", Url=issuer, ClientIDList=[_AUDIENCE], Tags=_tag_list(tags))
-        except problems.Conflict:
+        if aws.create("iam", "create_open_id_connect_provider", Url=issuer, ClientIDList=[_AUDIENCE], Tags=_tag_list(tags)) is None:
             return Wait(2, "The OIDC provider appeared a moment ago")
         return Wait(0, "Registered the OIDC provider of the cluster")
     if _AUDIENCE not in have.get("ClientIDList", ()):
@@ -138,7 +140,7 @@ def remove_oidc_provider(aws: Aws, arn: str, tag: str) -> Wait | None:
         return None
     if {t["Key"]: t["Value"] for t in have.get("Tags", ())}.get(names.CLUSTER_TAG) != tag:
         return None
-    aws.write("iam", "delete_open_id_connect_provider", OpenIDConnectProviderArn=arn)
+    aws.remove("iam", "delete_open_id_connect_provider", OpenIDConnectProviderArn=arn)
     return Wait(0, "Removed the OIDC provider of the cluster")
 
 
@@ -161,9 +163,7 @@ def ensure_access_entry(aws: Aws, cluster: str, principal_arn: str, tags: dict[s
     try:
         aws.read("eks", "describe_access_entry", **entry)
     except problems.NotFound:
-        try:
-            aws.write("eks", "create_access_entry", **entry, type="STANDARD", tags=tags, clientRequestToken=token)
-        except problems.Conflict:
+        if aws.create("eks", "create_access_entry", **entry, type="STANDARD", tags=tags, clientRequestToken=token) is None:
             return Wait(2, "The access entry appeared a moment ago")
         return Wait(0, f"Made the access entry of {principal_arn}")
     policy = f"arn:{aws.partition}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}"

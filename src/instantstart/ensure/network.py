@@ -139,10 +139,8 @@ def _route_step(aws: Aws, subnet: Subnet, tags: dict[str, str], token: str) -> W
             spec = [{"ResourceType": "route-table", "Tags": _tag_list({**tags, "Name": name, names.ROLE_TAG: _ROLE_VALUE})}]
             aws.write("ec2", "create_route_table", VpcId=subnet.vpc_id, TagSpecifications=spec, ClientToken=token)
             return Wait(1, f"Made the route table of {subnet.subnet_id}")
-        try:
-            aws.write("ec2", "associate_route_table", RouteTableId=named[0]["RouteTableId"], SubnetId=subnet.subnet_id)
-        except problems.Conflict as problem:
-            return Wait(1, f"The route table is being associated already: {problem.detail}")
+        if aws.create("ec2", "associate_route_table", RouteTableId=named[0]["RouteTableId"], SubnetId=subnet.subnet_id) is None:
+            return Wait(2, f"{subnet.subnet_id} got its route table a moment ago")
         return Wait(1, f"Gave {subnet.subnet_id} its route table")
     return _way_out(aws, subnet, own[0]) or _way_to_s3(aws, subnet.vpc_id, own[0]["RouteTableId"], token)
 
@@ -160,7 +158,7 @@ def _way_out(aws: Aws, subnet: Subnet, table: dict[str, Any]) -> Wait | None:
             f"{subnet.vpc_id} has no NAT gateway, so nodes in {subnet.subnet_id} could not reach AWS.",
             hint="Make a NAT gateway in that VPC, or name a private subnet with its own way out as subnet_id.",
         )
-    aws.write("ec2", "create_route", RouteTableId=table["RouteTableId"], DestinationCidrBlock=_DEFAULT_ROUTE, NatGatewayId=usable[0])
+    aws.create("ec2", "create_route", RouteTableId=table["RouteTableId"], DestinationCidrBlock=_DEFAULT_ROUTE, NatGatewayId=usable[0])
     return Wait(0, f"Routed {subnet.subnet_id} through {usable[0]}")
 
 
@@ -176,7 +174,7 @@ def _way_to_s3(aws: Aws, vpc_id: str, table_id: str, token: str) -> Wait | None:
     service = next((s for s in services if s.endswith(".s3")), None)
     if service is None:
         return None
-    aws.write(
+    aws.create(
         "ec2",
         "create_vpc_endpoint",
         VpcId=vpc_id,
@@ -218,6 +216,19 @@ def _subnet(told: dict[str, Any]) -> Subnet:
     )
 
 
+def check_efa_rules(aws: Aws, group_id: str) -> None:
+    """Raise Conflict when the nodes' security group lacks a rule that EFA needs: without it NCCL hangs and says nothing (case 44)."""
+    missing = missing_efa_rules(aws, group_id)
+    if missing:
+        told = " and ".join(missing)
+        raise problems.Conflict(
+            "network.efa_rules_missing",
+            f"The security group {group_id} has no {told} rule for all traffic that names the group itself; EFA does not work without.",
+            hint=f"Add to {group_id} a rule for all traffic with {group_id} as the other side ({told}), then retry.",
+            evidence={"security_group": group_id, "missing": missing},
+        )
+
+
 def missing_efa_rules(aws: Aws, group_id: str) -> list[str]:
     """The directions in which a security group lacks the all-traffic rule naming itself that EFA needs (case 44)."""
     rules = aws.pages("ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=[{"Name": "group-id", "Values": [group_id]}])
@@ -237,19 +248,18 @@ def remove_compute_subnet_step(aws: Aws, vpc_id: str, cluster_tag: str) -> Wait 
                 return Wait(0, f"Took {table_id} off the S3 gateway endpoint")
         for association in table.get("Associations", ()):
             if not association.get("Main"):
-                aws.write("ec2", "disassociate_route_table", AssociationId=association["RouteTableAssociationId"])
+                aws.remove("ec2", "disassociate_route_table", AssociationId=association["RouteTableAssociationId"])
                 return Wait(0, f"Took the subnet off {table_id}")
-        aws.write("ec2", "delete_route_table", RouteTableId=table_id)
-        return Wait(0, f"Removed the route table {table_id}")
+        held = aws.remove("ec2", "delete_route_table", RouteTableId=table_id)
+        return Wait(5, f"{table_id} cannot be removed yet: {held}") if held else Wait(0, f"Removed the route table {table_id}")
     return _remove_subnet_step(aws, [*ours, {"Name": f"tag:{names.ROLE_TAG}", "Values": [_ROLE_VALUE]}])
 
 
 def _remove_subnet_step(aws: Aws, filters: list[dict[str, Any]]) -> Wait | None:
     for told in aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters):
-        try:
-            aws.write("ec2", "delete_subnet", SubnetId=told["SubnetId"])
-        except problems.Conflict as problem:
-            return Wait(10, f"Waiting until nothing is left in {told['SubnetId']}: {problem.detail}")
+        held = aws.remove("ec2", "delete_subnet", SubnetId=told["SubnetId"])
+        if held:
+            return Wait(10, f"Waiting until nothing is left in {told['SubnetId']}: {held}")
         return Wait(0, f"Removed the subnet {told['SubnetId']}")
     return None
 

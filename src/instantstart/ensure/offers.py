@@ -64,6 +64,12 @@ def find_zone(aws: Aws, name_or_id: str) -> Zone | None:
     return next((z for z in list_zones(aws) if name_or_id in (z.name, z.zone_id)), None)
 
 
+def other_zones(aws: Aws, instance_type: str, zone: str) -> list[str]:
+    """The zones beside ``zone`` (name or id) that offer a type, for a person: ``us-west-2a (usw2-az1)``. May be ten minutes old."""
+    known = aws.cached(f"zones/{instance_type}", 600, lambda: list_zones(aws, instance_type))
+    return [f"{z.name} ({z.zone_id})" for z in known if z.offers_type and zone not in (z.name, z.zone_id)]
+
+
 def zones_of_type(aws: Aws, instance_type: str) -> set[str] | None:
     """The zone ids where EC2 offers a type; None when EC2 does not know the type (necessary, not sufficient)."""
     name = instance_type.removeprefix("ml.")

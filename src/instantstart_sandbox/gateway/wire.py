@@ -52,7 +52,11 @@ _SERVICE = {
     "tagging": "resourcegroupstaggingapi",
     "elasticfilesystem": "efs",
 }
-_SIGNING = {service: signing for signing, service in _SERVICE.items()} | {"elbv2": "elasticloadbalancing", "s3control": "s3"}
+_SIGNING = {service: signing for signing, service in _SERVICE.items()} | {
+    "elb": "elasticloadbalancing",
+    "elbv2": "elasticloadbalancing",
+    "s3control": "s3",
+}
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _UNSIGNED = re.compile(rb"(?:^|&)Action=(AssumeRoleWith(?:WebIdentity|SAML))(?:&|$)")
 UTC = dt.UTC

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from instantstart.base import problems
+from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Wait, pace
 from instantstart.capabilities.clusters.rules import Site, site
 from instantstart.capabilities.room import Room
 from instantstart.ensure import buckets, eks, hyperpod, identity, leftovers, network, outside, stacks
 from instantstart.operations.declare import Run
+
+#: how long the API server may be away before its load balancers are looked for by tag instead
+_API_GRACE_SECONDS = 120.0
+#: how long something that should go by itself may stay before its owner is named
+_PATIENCE_SECONDS = 180.0
+#: how often CloudFormation is asked again for one try of the stage (case 5: a group may be held for ten minutes by what is going)
+_MOST_DELETIONS = 12
 
 
 def survey(room: Room, run: Run) -> Outcome:
@@ -30,18 +37,22 @@ def survey(room: Room, run: Run) -> Outcome:
 
 
 def release_services(room: Room, run: Run) -> Outcome:
-    """Remove what in Kubernetes owns something outside: load balancers, volumes. No draining: everything goes."""
+    """Remove what in Kubernetes owns something outside: load balancers, volumes. No draining: everything goes (case 7)."""
     where = site(room, run.spec)
     cluster = eks.find_cluster(where.aws, where.names.eks_cluster)
     if cluster is None or cluster["status"] not in ("ACTIVE", "UPDATING"):
         return Done(already=True)
     try:
         left = outside.release_step(room.kube.cluster(eks.ref(cluster, where.aws.region)))
-    except (problems.Unreachable, problems.Denied) as problem:
-        return Done(
-            {"unreachable": problem.detail}, note="The API server could not be asked; its load balancers are looked for by tag instead."
-        )
-    return Wait(5, f"Waiting for {', '.join(left[:5])} to be released") if left else Done()
+    except (problems.Unreachable, problems.Denied, problems.Busy) as problem:
+        if run.waited_seconds < _API_GRACE_SECONDS:
+            return Wait(10, f"The API server is asked again: {problem.detail}")
+        told = "The API server could not be asked; its load balancers are looked for by tag instead."
+        return Done({"unreachable": problem.detail}, note=f"{told} {problem.detail}")
+    if left and run.waited_seconds < _PATIENCE_SECONDS:
+        return Wait(5, f"Waiting for {', '.join(left[:5])} to be released")
+    note = f"Not released in time, so looked for by tag instead: {', '.join(left[:5])}" if left else None
+    return Done({"not_released": left}, note=note)
 
 
 def remove_hyperpod(room: Room, run: Run) -> Outcome:
@@ -61,43 +72,77 @@ def _delete_hyperpod(where: Site, run: Run, have: dict[str, Any]) -> Outcome:
     if have["ClusterStatus"] == "Deleting":
         stuck = hyperpod.stuck_reason(where.aws, have["ClusterName"])
         return Wait(pace(run.waited_seconds, 240), f"SageMaker is deleting the nodes{f'; it says: {stuck}' if stuck else ''}")
-    try:
-        where.aws.write("sagemaker", "delete_cluster", ClusterName=have["ClusterName"])
-    except problems.Conflict as problem:
-        return Wait(15, f"The HyperPod cluster is {have['ClusterStatus']} and cannot be deleted yet: {problem.detail}")
+    held = where.aws.remove("sagemaker", "delete_cluster", ClusterName=have["ClusterName"])
+    if held:
+        return Wait(15, f"The HyperPod cluster is {have['ClusterStatus']} and cannot be deleted yet: {held}")
     return Wait(10, "SageMaker took the deletion")
 
 
 def remove_leftovers(room: Room, run: Run) -> Outcome:
     """Load balancers, interfaces and groups that Kubernetes made and nobody removed."""
-    where, vpc_id = site(room, run.spec), run.learned["survey"]["vpc_id"]
-    return (leftovers.remove_step(where.aws, vpc_id, where.names.eks_cluster) if vpc_id else None) or Done()
+    where = site(room, run.spec)
+    place = _vpc(where, run)
+    return (leftovers.remove_step(where.aws, place) if place else None) or Done()
+
+
+def _vpc(where: Site, run: Run) -> leftovers.Vpc | None:
+    vpc_id = run.learned["survey"]["vpc_id"]
+    return leftovers.look(where.aws, vpc_id, where.names.eks_cluster, where.tag) if vpc_id else None
 
 
 def remove_subnets(room: Room, run: Run) -> Outcome:
-    """The compute subnets and route tables that are ours."""
-    where, vpc_id = site(room, run.spec), run.learned["survey"]["vpc_id"]
-    return (network.remove_compute_subnet_step(where.aws, vpc_id, where.tag) if vpc_id else None) or Done()
+    """The compute subnets and route tables that are ours; what somebody else put into them is named, not removed."""
+    where = site(room, run.spec)
+    place = _vpc(where, run)
+    step = network.remove_compute_subnet_step(where.aws, place.vpc_id, where.tag) if place else None
+    if place and step and run.waited_seconds > _PATIENCE_SECONDS:
+        ours = {s.subnet_id for s in network.list_subnets(where.aws, place.vpc_id) if s.tags.get(names.CLUSTER_TAG) == where.tag}
+        found = leftovers.blockers(where.aws, place, ours)
+        if found:
+            told = "; ".join(f"{b.kind} {b.resource} ({b.why})" for b in found[:5])
+            raise problems.Blocked(
+                "cluster.delete_blocked",
+                f"A compute subnet cannot be removed because of {told}.",
+                hint="What is named was not made by InstantStart. Remove it, then retry the deletion.",
+                evidence={"blockers": [vars(b) for b in found]},
+            )
+    return step or Done()
 
 
 def remove_stack(room: Room, run: Run) -> Outcome:
     """The stack, or each thing that keeps it and why that is not ours to delete."""
-    where, vpc_id = site(room, run.spec), run.learned["survey"]["vpc_id"]
+    where = site(room, run.spec)
     stack = stacks.find_stack(where.aws, where.names.stack)
     if stack is None:
         return Done(already=run.waited_seconds < 5)
-    mine = f"{run.id}-{run.attempt}"
-    if stack.status == "DELETE_FAILED" and run.waited_seconds > 60:
-        step = leftovers.remove_step(where.aws, vpc_id, where.names.eks_cluster) if vpc_id else None
-        if step:
-            return step
-        raise leftovers.refusal(where.aws, stack, vpc_id, where.names.eks_cluster)
-    if not stack.status.startswith("DELETE"):
-        stacks.delete_stack(where.aws, stack.name, run.token(f"delete-{mine}"))
-        return Wait(10, "CloudFormation took the deletion")
+    stacks.check_ours(stack, where.tag)
     if stack.status == "DELETE_FAILED":
-        stacks.delete_stack(where.aws, stack.name, run.token(f"again-{mine}"))
-    return Wait(pace(run.waited_seconds, 420), f"CloudFormation: {stack.status}")
+        return _delete_again(where, run, stack)
+    if stack.status == "CREATE_IN_PROGRESS" or not stack.is_going:
+        stacks.delete_stack(where.aws, stack.name, run.token("delete"))
+        return Wait(10, "CloudFormation took the deletion")
+    return Wait(pace(run.waited_seconds, 420), f"CloudFormation: {stack.status}{_removing(where, stack)}")
+
+
+def _removing(where: Site, stack: stacks.Stack) -> str:
+    step = stacks.latest_step(where.aws, stack.stack_id)
+    return f", removing {step}" if step else ""
+
+
+def _delete_again(where: Site, run: Run, stack: stacks.Stack) -> Outcome:
+    """A deletion failed: free what is ours to free and ask again while that helps; else name what is in the way."""
+    place = _vpc(where, run)
+    step = leftovers.remove_step(where.aws, place) if place else None
+    if step:
+        return step
+    asked = stacks.tokens(where.aws, stack.stack_id)
+    again = next((t for t in (run.token(f"again-{n}") for n in range(_MOST_DELETIONS)) if t not in asked), None)
+    if again is None or (place and leftovers.blockers(where.aws, place)):
+        raise leftovers.refusal(where.aws, stack, place)
+    stacks.delete_stack(where.aws, stack.name, again)
+    last = stacks.last_failure(where.aws, stack.stack_id)
+    why = f": {last['type']} {last['resource']}: {last['reason']}" if last else ""
+    return Wait(20, f"CloudFormation could not remove everything and is asked again{why}")
 
 
 def remove_identity(room: Room, run: Run) -> Outcome:
@@ -115,10 +160,14 @@ def remove_identity(room: Room, run: Run) -> Outcome:
 
 
 def remove_buckets(room: Room, run: Run) -> Outcome:
-    """The script bucket always; the data bucket when it is empty or its loss was asked for."""
-    where = site(room, run.spec)
-    step = buckets.remove_bucket(where.aws, where.names.scripts_bucket, where.tag, with_contents=True)
-    return step or buckets.remove_bucket(where.aws, where.names.data_bucket, where.tag, with_contents=run.spec.delete_data) or Done()
+    """The script bucket always; the data bucket when it is empty or its loss was asked for. Data that is kept is named."""
+    where, data = site(room, run.spec), site(room, run.spec).names.data_bucket
+    step = buckets.remove_bucket(where.aws, where.names.scripts_bucket, where.tag)
+    if step:
+        return step
+    if not run.spec.delete_data and buckets.holds_data(where.aws, data, where.tag):
+        return Done({"kept": [f"bucket {data}"]}, note=f"The bucket {data} holds data and is kept; delete_data would remove it.")
+    return buckets.remove_bucket(where.aws, data, where.tag) or Done({"kept": []})
 
 
 def sign_off(room: Room, run: Run) -> Outcome:
@@ -129,7 +178,10 @@ def sign_off(room: Room, run: Run) -> Outcome:
         return Wait(10, f"Still listed: {', '.join(left[:3])}")
     if left:
         raise problems.Blocked(
-            "cluster.not_empty", f"Something with the tag {where.tag} is left: {', '.join(left[:10])}.", evidence={"left": left}
+            "cluster.not_empty",
+            f"Something with the tag {where.tag} is left: {', '.join(left[:10])}.",
+            hint="Look at what it is and remove it, then retry.",
+            evidence={"left": left},
         )
     room.store.clusters.delete(where.tag)
-    return Done({"tag": where.tag, "region": where.aws.region, "left": []})
+    return Done({"tag": where.tag, "region": where.aws.region, "left": [], "kept": run.learned["buckets"]["kept"]})

@@ -267,6 +267,7 @@ def _placed(kind: type[Any], where: rules.Site, ask: Any) -> Any:
 
 
 def _check_order(room: Room, where: rules.Site, stage: str) -> None:
+    views.check_not_deleting(room, where.tag)
     refused = rules.check_order(stage, views.observe_steps(room, where))
     if refused:
         raise refused

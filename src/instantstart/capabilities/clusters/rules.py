@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -10,13 +10,15 @@ from typing import Any, Literal
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
 from instantstart.capabilities.clusters import specs
-from instantstart.ensure import cidr, hyperpod, network, offers, stacks
+from instantstart.ensure import cidr, eks, hyperpod, network, offers, stacks
 
 Level = Literal["ok", "warn", "fail", "unknown"]
 VPC_QUOTA, ADDRESS_QUOTA = "L-F678F1CE", "L-0263D0A3"
 _QUOTA_HINT = "Request an increase in Service Quotas; approval takes hours to days."
-#: what runs on every node before any job: CNI, kube-proxy, pod identity, health agent, device plugins, CSI node, CoreDNS...
-SYSTEM_PODS = 12
+#: what runs on every node before any job: CNI, kube-proxy, pod identity, health agent, device and EFA plugins, CSI node, two checks
+PODS_PER_NODE = 9
+#: what runs once: CoreDNS twice, the training and MPI operators, job restart, the S3 driver's controller; cert-manager adds three
+PODS_ONCE, PODS_CERT_MANAGER = 6, 3
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class Site:
 
     aws: Aws
     names: names.Names
+    #: tags that the organisation asks for on everything (settings)
+    extra_tags: Mapping[str, str] = field(default_factory=dict)
+    #: the permissions boundary of every role (settings), or None
+    boundary: str | None = None
 
     @property
     def tag(self) -> str:
@@ -32,13 +38,14 @@ class Site:
 
     @cached_property
     def tags(self) -> dict[str, str]:
-        return self.names.tags()
+        return {**self.extra_tags, **self.names.tags()}
 
 
 def site(room: Any, spec: Any) -> Site:
     """The site of a spec that has ``tag`` and ``region``."""
     aws = room.aws.region(spec.region)
-    return Site(aws, names.Names(spec.tag, spec.region, aws.identity().account))
+    extra = dict(pair.split("=", 1) for pair in room.settings.tags.split(",") if pair)
+    return Site(aws, names.Names(spec.tag, spec.region, aws.identity().account), extra, room.settings.permissions_boundary)
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,9 @@ class Facts:
     versions: tuple[str, ...]
     plan: dict[str, Any] | None
     subnet: network.Subnet | None
+    subnets: tuple[network.Subnet, ...] | None
     stack: stacks.Stack | None
+    eks: dict[str, Any] | None
     denied: tuple[str, ...] | None
     now: float
 
@@ -98,7 +107,9 @@ def observe(where: Site, ask: specs.RunPreflight | specs.ClusterTarget, now: flo
         versions=tuple(offers.list_kubernetes_versions(aws)),
         plan=hyperpod.find_plan(aws, ask.training_plan_arn) if ask.training_plan_arn else None,
         subnet=_maybe(lambda: network.get_subnet(aws, str(ask.subnet_id))) if ask.subnet_id else None,
+        subnets=_maybe(lambda: tuple(network.list_subnets(aws, str(ask.vpc_id)))) if ask.vpc_id else (),
         stack=stacks.find_stack(aws, where.names.stack),
+        eks=eks.find_cluster(aws, where.names.eks_cluster),
         denied=_denied_actions(aws, identity.principal_arn),
         now=now,
     )
@@ -191,7 +202,7 @@ def check_network_quota(ask: Any, facts: Facts) -> Finding | None:
     return Finding("vpc_quota", "ok", f"{facts.vpcs} of {facts.vpc_quota:.0f} VPCs used in {facts.region}.")
 
 
-def check_vpc_range(ask: Any, _: Facts) -> Finding | None:
+def check_vpc_range(ask: Any, facts: Facts) -> Finding | None:
     """The range of a new VPC, when a person chose it."""
     wrong = cidr.check_vpc(ask.vpc_cidr) if ask.vpc_cidr else None
     if wrong:
@@ -200,7 +211,25 @@ def check_vpc_range(ask: Any, _: Facts) -> Finding | None:
         return Finding("vpc_id", "fail", "With vpc_id, give subnet_ids too: private subnets in two zones for the control plane.")
     if ask.vpc_id and ask.vpc_cidr:
         return Finding("vpc_cidr", "fail", "Give vpc_id or vpc_cidr, not both: an existing VPC keeps its range.")
-    return None
+    return _check_given_subnets(ask, facts) if ask.vpc_id else None
+
+
+def _check_given_subnets(ask: Any, facts: Facts) -> Finding | None:
+    """The control-plane subnets a person gave: in that VPC, in two zones where EKS works."""
+    if facts.subnets is None:
+        return Finding("subnet_ids", "unknown", f"The subnets of {ask.vpc_id} cannot be read.")
+    mine = {s.subnet_id: s for s in facts.subnets}
+    strangers = [s for s in ask.subnet_ids if s not in mine]
+    if strangers:
+        told = f"{', '.join(strangers)} is not in {ask.vpc_id}, in account {facts.account}, region {facts.region}."
+        return Finding("subnet_ids", "fail", told, f"Subnets of that VPC: {', '.join(sorted(mine)) or 'none'}.")
+    usable = {z.zone_id for z in facts.zones if z.eks_control_plane}
+    wrong = [f"{s} ({mine[s].zone_id})" for s in ask.subnet_ids if mine[s].zone_id not in usable]
+    if wrong:
+        return Finding("subnet_ids", "fail", f"EKS places no control plane in the zone of {', '.join(wrong)}.", "Choose other subnets.")
+    if len({mine[s].zone_id for s in ask.subnet_ids}) < 2:
+        return Finding("subnet_ids", "fail", "The subnets are all in one zone; an EKS control plane needs two.", "Add one of another zone.")
+    return Finding("subnet_ids", "ok", f"{len(ask.subnet_ids)} subnets of {ask.vpc_id}, in two zones or more.")
 
 
 def check_version(ask: Any, facts: Facts) -> Finding:
@@ -310,10 +339,13 @@ def check_room_for_pods(ask: Any, facts: Facts) -> Finding | None:
     slots = max_pods(ask.instance_type, facts.type_facts)
     if ask.instance_count == 0:
         return Finding("system_pods", "warn", "No node is asked for: add-ons that need one stay waiting_for_nodes until a group has nodes.")
-    total = (slots or 0) * ask.instance_count
-    if slots is not None and total < SYSTEM_PODS + 4:
-        told = f"{ask.instance_count} x {ask.instance_type} give {total} pod slots; about {SYSTEM_PODS} are taken by system pods."
-        return Finding("system_pods", "warn", told, "Add a CPU group (ml.m5.2xlarge or larger) for system pods.")
+    if slots is None:
+        return None
+    need = PODS_PER_NODE * ask.instance_count + PODS_ONCE + (PODS_CERT_MANAGER if getattr(ask, "cert_manager", False) else 0)
+    total = slots * ask.instance_count
+    if total < need:
+        told = f"{ask.instance_count} x {ask.instance_type}: {total} pod slots, {need} needed by the system's own pods, before any job."
+        return Finding("system_pods", "warn", told, "Add a CPU group (ml.m5.2xlarge or larger) for system pods, or choose a larger type.")
     return None
 
 
@@ -327,10 +359,21 @@ def max_pods(instance_type: str, facts: dict[str, Any] | None) -> int | None:
 
 
 def check_names(where: Site, facts: Facts) -> Finding | None:
-    """A stack of the derived name that is not ours stands in the way."""
-    if facts.stack and facts.stack.tags.get(names.CLUSTER_TAG) != where.tag:
-        return Finding("names", "fail", f"A stack named {facts.stack.name} exists and is not ours.", "Choose another tag.")
+    """A stack or EKS cluster of a derived name that is not ours stands in the way."""
+    taken = {f"A stack named {facts.stack.name}": facts.stack.tags} if facts.stack else {}
+    taken |= {f"An EKS cluster named {facts.eks['name']}": facts.eks.get("tags", {})} if facts.eks else {}
+    for told, tags in taken.items():
+        if tags.get(names.CLUSTER_TAG) != where.tag:
+            return Finding("names", "fail", f"{told} exists and was not made for {where.tag}.", "Choose another tag.")
     return None
+
+
+def check_eks(_: Any, facts: Facts) -> Finding | None:
+    """An EKS cluster that stands: its authentication mode and version must be what HyperPod takes (case 12)."""
+    if facts.eks is None:
+        return None
+    told = eks.misfit(facts.eks, facts.versions)
+    return Finding("eks", "fail", told[0], told[1]) if told else Finding("eks", "ok", f"EKS cluster {facts.eks['name']} fits HyperPod.")
 
 
 RULES: tuple[Check, ...] = (
@@ -344,11 +387,19 @@ RULES: tuple[Check, ...] = (
     check_type_quota,
     check_addresses,
     check_room_for_pods,
+    check_eks,
 )
 #: the rules about an instance group in a cluster that stands
-GROUP_RULES: tuple[Check, ...] = (check_zone, check_capacity, check_type_quota, check_addresses, check_room_for_pods)
+GROUP_RULES: tuple[Check, ...] = (check_eks, check_zone, check_capacity, check_type_quota, check_addresses, check_room_for_pods)
 #: the rules that say something before any instance group is known (eks.create alone)
 EKS_RULES: tuple[Check, ...] = (check_identity, check_permissions, check_network_quota, check_vpc_range, check_version)
+
+
+def rules_for(facts: Facts, *, whole: bool) -> tuple[Check, ...]:
+    """The rules that still matter: about the network only while there is no EKS cluster, about the group only when one is asked for."""
+    if facts.eks is not None:
+        return GROUP_RULES if whole else (check_eks,)
+    return RULES if whole else EKS_RULES
 
 
 def findings(where: Site, ask: Any, facts: Facts, rules: tuple[Check, ...] = RULES) -> list[Finding]:

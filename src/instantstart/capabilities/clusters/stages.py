@@ -38,7 +38,7 @@ from instantstart.kube.client import KubeCluster
 from instantstart.operations.declare import Run
 
 EKS_TYPICAL, ACCESS_GRACE, JOIN_TYPICAL = 720.0, 120.0, 60.0
-HYPERPOD_TYPICAL, NODES_TYPICAL = 300.0, 360.0
+HYPERPOD_TYPICAL, NODES_TYPICAL = 300.0, 60.0
 POD_IDENTITY, S3_CSI, CERT_MANAGER = "eks-pod-identity-agent", "aws-mountpoint-s3-csi-driver", "cert-manager"
 DEPENDENCIES = "hyperpod-dependencies"
 S3_CSI_ACCOUNT = ("kube-system", "s3-csi-driver-sa")
@@ -50,13 +50,12 @@ _EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
 
 def check_account(room: Room, run: Run) -> Outcome:
     """Refuse before the first call what would fail after the long ones."""
-    where = site(room, run.spec)
-    if eks.find_cluster(where.aws, where.names.eks_cluster):
+    where, whole = site(room, run.spec), isinstance(run.spec, specs.ClusterTarget)
+    if hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster):
         return Done({"account": where.names.account, "region": where.aws.region}, already=True)
-    whole = isinstance(run.spec, specs.ClusterTarget)
     ask = run.spec if whole else specs.ClusterTarget(**run.spec.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
     facts = rules.observe(where, ask, room.clock.now().timestamp())
-    found = rules.findings(where, ask, facts, rules.RULES if whole else rules.EKS_RULES)
+    found = rules.findings(where, ask, facts, rules.rules_for(facts, whole=whole))
     refused = rules.refusal(found)
     if refused:
         raise refused
@@ -96,6 +95,8 @@ def make_stack(room: Room, run: Run) -> Outcome:
     stack = stacks.find_stack(where.aws, where.names.stack)
     mine = f"{run.id}-{run.attempt}"
     if stack is None:
+        if "kubernetes_version" not in run.learned["account"]:
+            raise problems.Conflict("stack.gone", f"{where.names.hyperpod_cluster} stands, but its stack {where.names.stack} is gone.")
         tags = {**where.tags, names.OPERATION_TAG: mine}
         stacks.create_stack(where.aws, where.names.stack, _template(), _parameters(where, run), tags, run.token("create"))
         return Wait(5, "CloudFormation took the stack")
@@ -105,9 +106,9 @@ def make_stack(room: Room, run: Run) -> Outcome:
     if stack.is_leftover and stack.tags.get(names.OPERATION_TAG) == mine:
         raise stacks.failure(where.aws, stack)
     if stack.is_leftover or stack.status == "DELETE_FAILED":
-        stacks.delete_stack(where.aws, stack.name, run.token("clear"))
+        stacks.delete_stack(where.aws, stack.name, run.token(f"clear-{stack.stack_id}-{run.waited_seconds // 60:.0f}"))
         return Wait(10, f"The failed stack of an earlier try ({stack.status}) is being removed, to be made again")
-    step = stacks.latest_step(where.aws, stack.stack_id) if stack.is_going else ""
+    step = where.aws.cached(f"step {stack.stack_id}", room.clock.real_seconds(45), lambda: stacks.latest_step(where.aws, stack.stack_id))
     return Wait(pace(run.waited_seconds, EKS_TYPICAL), f"CloudFormation: {stack.status}{f', making {step}' if step else ''}")
 
 
@@ -121,10 +122,13 @@ def _parameters(where: Site, run: Run) -> dict[str, str]:
         "ClusterName": where.names.eks_cluster,
         "ClusterRoleName": where.names.eks_role,
         "KubernetesVersion": spec.kubernetes_version or run.learned["account"]["kubernetes_version"],
+        "PermissionsBoundary": where.boundary or "",
     }
     if spec.vpc_id:
         return {**common, "ExistingVpcId": spec.vpc_id, "ExistingSubnetIds": ",".join(plan["subnet_ids"])}
-    pairs = {"PublicCidr": plan["public"], "ControlPlaneCidr": plan["control_plane"], "Zone": plan["zones"]}
+    usable = stacks.refused_zones(where.aws, where.names.stack) if run.attempt > 1 else []
+    zones = [*(z for z in plan["zones"] if z in usable), *(z for z in usable if z not in plan["zones"])][:2] if usable else plan["zones"]
+    pairs = {"PublicCidr": plan["public"], "ControlPlaneCidr": plan["control_plane"], "Zone": zones}
     return {**common, "VpcCidr": plan["vpc"], **{f"{key}{i + 1}": pair[i] for key, pair in pairs.items() for i in (0, 1)}}
 
 
@@ -136,8 +140,11 @@ def open_access(room: Room, run: Run) -> Outcome:
     where = site(room, run.spec)
     cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
     eks.check_ours(cluster, where.tag)
-    if cluster["status"] != "ACTIVE":
+    if cluster["status"] not in ("ACTIVE", "UPDATING"):
         return Wait(15, f"The EKS cluster is {cluster['status']}")
+    wrong = eks.misfit(cluster, offers.list_kubernetes_versions(where.aws))
+    if wrong:
+        raise problems.Conflict("eks.does_not_fit", wrong[0], hint=f"{wrong[1]} Then retry.", evidence={"cluster_arn": cluster["arn"]})
     principal = where.aws.identity().principal_arn
     return identity.ensure_access_entry(where.aws, cluster["name"], principal, where.tags, run.token("entry"))
 
@@ -149,6 +156,7 @@ def reach(room: Room, run: Run) -> Outcome:
     try:
         kube = room.kube.cluster(eks.ref(cluster, where.aws.region))
         kube.list("Namespace")
+        eks.check_network_plugin(kube)
         return Done({"endpoint": cluster["endpoint"], "version": kube.version(), "eks_arn": cluster["arn"]})
     except problems.Denied as problem:
         if run.waited_seconds > ACCESS_GRACE:
@@ -193,7 +201,7 @@ def _s3_csi_role(where: Site, allowed: list[str]) -> identity.Role:
     arns = [f"arn:{where.aws.partition}:s3:::{bucket}" for bucket in sorted(allowed)]
     objects = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject"]
     document = principals.policy(principals.allow(["s3:ListBucket"], arns), principals.allow(objects, [f"{arn}/*" for arn in arns]))
-    return identity.Role(where.names.s3_csi_role, trust, (), {"buckets": document})
+    return identity.Role(where.names.s3_csi_role, trust, (), {"buckets": document}, where.boundary)
 
 
 def _allowed_buckets(where: Site, more: str | None = None) -> list[str]:
@@ -212,7 +220,7 @@ def ask_s3_csi(room: Room, run: Run) -> Outcome:
 def _ask_addon(room: Room, run: Run, wanted: addons.Addon) -> Outcome:
     where = site(room, run.spec)
     cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
-    return addons.request(where.aws, cluster["name"], cluster["version"], wanted, where.tags, run.token(wanted.name))
+    return addons.request(where.aws, cluster["name"], cluster["version"], wanted, _tags_of_this_try(where, run), run.token(wanted.name))
 
 
 def apply_bundles(room: Room, run: Run) -> Outcome:
@@ -276,7 +284,7 @@ def observe_dependencies(room: Room, where: Site, kube: KubeCluster, *, cert_man
 def make_node_role(room: Room, run: Run) -> Outcome:
     """The execution role of the nodes: also what HyperPod itself uses to remove their interfaces at the end."""
     where = site(room, run.spec)
-    return identity.ensure_role(where.aws, hyperpod.node_role(where.aws, where.names), where.tags)
+    return identity.ensure_role(where.aws, hyperpod.node_role(where.aws, where.names, where.boundary), where.tags)
 
 
 def make_scripts(room: Room, run: Run) -> Outcome:
@@ -309,7 +317,7 @@ def request_cluster(room: Room, run: Run) -> Outcome:
     have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
     if have is None:
         return _create_hyperpod(where, run)
-    hyperpod.check_ours(where.aws, have, where.tag)
+    where.aws.cached(f"ours {have['ClusterArn']}", 60, lambda: hyperpod.check_ours(where.aws, have, where.tag))
     status = have["ClusterStatus"]
     if status == "Failed":
         return _clear_failed(where, run, have)
@@ -323,27 +331,24 @@ def _create_hyperpod(where: Site, run: Run) -> Wait:
     stack = stacks.find_stack(where.aws, where.names.stack)
     groups = [stack.outputs["ComputeSecurityGroupId"]] if stack else []
     groups.append(cluster["resourcesVpcConfig"]["clusterSecurityGroupId"])
+    network.check_efa_rules(where.aws, groups[0])
     place = hyperpod.Place(
         cluster["arn"], run.learned["subnet"]["subnet_id"], tuple(groups), scripts.uri(where.names.scripts_bucket), scripts.ENTRY
     )
-    request = hyperpod.create_request(where.aws, where.names, run.spec, place, operation=f"{run.id}-{run.attempt}")
-    where.aws.write("sagemaker", "create_cluster", **request)
-    return Wait(10, "SageMaker took the request for the HyperPod cluster")
+    request = hyperpod.create_request(where.aws, where.names, run.spec, place, _tags_of_this_try(where, run))
+    return Wait(10, hyperpod.request(where.aws, request, run.waited_seconds))
+
+
+def _tags_of_this_try(where: Site, run: Run) -> dict[str, str]:
+    """Our tags and the try that makes a thing: what a failed thing of an earlier try is told from."""
+    return {**where.tags, names.OPERATION_TAG: f"{run.id}-{run.attempt}"}
 
 
 def _clear_failed(where: Site, run: Run, have: dict[str, Any]) -> Wait:
     tags = hyperpod.cluster_tags(where.aws, have["ClusterArn"])
     if tags.get(names.OPERATION_TAG) == f"{run.id}-{run.attempt}":
-        reason = have.get("FailureMessage") or hyperpod.last_reason(where.aws, have["ClusterName"]) or "no reason told"
-        kind = problems.NoCapacity if "capacity" in reason else problems.Conflict
-        evidence = {"cluster_arn": have["ClusterArn"], "message": reason}
-        raise kind(
-            "hyperpod.create_failed",
-            f"SageMaker could not make the cluster: {reason}",
-            hint="Mend it, or choose another zone or type, and retry.",
-            evidence=evidence,
-        )
-    where.aws.write("sagemaker", "delete_cluster", ClusterName=have["ClusterName"])
+        raise hyperpod.create_failure(where.aws, have)
+    where.aws.remove("sagemaker", "delete_cluster", ClusterName=have["ClusterName"])
     return Wait(15, "The failed HyperPod cluster of an earlier try is being removed, to be made again")
 
 
@@ -356,8 +361,17 @@ def await_nodes(room: Room, run: Run) -> Outcome:
     seen = hyperpod.arrival(where.aws, have, run.spec.instance_group_name)
     if seen.is_complete:
         return Done({"running": seen.running, "wanted": seen.wanted})
-    told = f"{seen.running}/{seen.wanted} nodes Running" + (f"; last problem: {seen.reason}" if seen.reason else "")
-    return Wait(pace(run.waited_seconds, NODES_TYPICAL), told, Progress(seen.running, seen.wanted, "nodes"))
+    last = f"; last problem: {_advised(where, run, have, seen.reason)}" if seen.reason else ""
+    told = f"{seen.running}/{seen.wanted} nodes Running{last}"
+    return Wait(pace(run.waited_seconds, NODES_TYPICAL, near_from=0), told, Progress(seen.running, seen.wanted, "nodes"))
+
+
+def _advised(where: Site, run: Run, have: dict[str, Any], reason: str) -> str:
+    """The reason, and where to look or to go next: other zones that have the type (case 38), the scripts' log (case 21)."""
+    if "capacity" in reason.lower():
+        others = offers.other_zones(where.aws, run.spec.instance_type, run.spec.zone)
+        return f"{reason} {run.spec.instance_type} is also offered in {', '.join(others)}." if others else reason
+    return f"{reason} See {hyperpod.node_logs(where.aws, have)}." if "ifecycle" in reason else reason
 
 
 def await_join(room: Room, run: Run) -> Outcome:
@@ -374,7 +388,7 @@ def await_join(room: Room, run: Run) -> Outcome:
     late = next((n for n in joined if n not in ready), None)
     told = f"{late.name}: {late.because}" if late else "the instances have not registered yet"
     return Wait(
-        pace(run.waited_seconds, JOIN_TYPICAL),
+        pace(run.waited_seconds, JOIN_TYPICAL, near_from=0.5),
         f"{len(ready)}/{len(running)} nodes Ready; {told}",
         Progress(len(ready), len(running), "nodes"),
     )

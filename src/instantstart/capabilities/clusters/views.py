@@ -185,15 +185,33 @@ def find_site(room: Room, tag: str) -> rules.Site:
         raise problems.Invalid("cluster.tag_invalid", wrong.message, fields=[wrong])
     row = room.store.clusters.find(tag)
     where = rules.site(room, specs.Target(tag=tag, region=row.region if row else room.aws.region().region))
-    if row is None:
-        found = eks.find_cluster(where.aws, where.names.eks_cluster)
-        if found is None or found.get("tags", {}).get(names.CLUSTER_TAG) != tag:
-            raise problems.NotFound(
-                "cluster.unknown",
-                f"There is no cluster {tag} of InstantStart in account {where.names.account}, region {where.aws.region}.",
-                hint="List the clusters; one in another region must be imported or created from here first.",
-            )
+    if row is None and not _is_ours(where):
+        raise problems.NotFound(
+            "cluster.unknown",
+            f"There is no cluster {tag} of InstantStart in account {where.names.account}, region {where.aws.region}.",
+            hint="List the clusters; one in another region must be imported or created from here first.",
+        )
     return where
+
+
+def _is_ours(where: rules.Site) -> bool:
+    """Whether EKS cluster or stack bear our tag: a lost register loses no cluster, and a failed creation can be deleted (case 1)."""
+    found = eks.find_cluster(where.aws, where.names.eks_cluster)
+    stack = None if found else stacks.find_stack(where.aws, where.names.stack)
+    tags = found.get("tags", {}) if found else stack.tags if stack else {}
+    return bool(tags.get(names.CLUSTER_TAG) == where.tag)
+
+
+def check_not_deleting(room: Room, tag: str) -> None:
+    """Raise Conflict when the cluster is being deleted: nothing may be asked of it any more (case 20)."""
+    active = _active(room).get(tag)
+    if active and active.workflow == "cluster.delete":
+        raise problems.Conflict(
+            "cluster.being_deleted",
+            f"The cluster {tag} is being deleted by operation {active.id} ({active.status}).",
+            hint=f"Watch operation {active.id} to its end, or cancel it first.",
+            evidence={"operation_id": active.id},
+        )
 
 
 def observe_steps(room: Room, where: rules.Site) -> rules.Steps:
