@@ -185,7 +185,7 @@ def _job(reader: Reader, resource: Resource, obj: Object) -> None:
     spec, metadata = obj["spec"], obj["metadata"]
     if spec.get("manualSelector"):
         return
-    uid, name = metadata["uid"], metadata["name"]
+    uid, name = metadata["uid"], metadata.get("name", "")
     labels = spec.setdefault("template", {}).setdefault("metadata", {}).setdefault("labels", {})
     labels.update(
         {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name}

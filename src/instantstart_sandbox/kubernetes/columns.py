@@ -93,7 +93,7 @@ def pod_status(pod: Object) -> str:
     """The STATUS column of a Pod."""
     status = pod.get("status") or {}
     reason = status.get("reason") or status.get("phase", "")
-    if any(c["type"] == "PodScheduled" and c.get("reason") == "SchedulingGated" for c in status.get("conditions") or ()):
+    if any(c.get("type") == "PodScheduled" and c.get("reason") == "SchedulingGated" for c in status.get("conditions") or ()):
         reason = "SchedulingGated"
     waiting = _init_reason(pod)
     if waiting:
@@ -138,13 +138,13 @@ def _pod(obj: Object, now: float) -> list[Any]:
 
 
 def _node(obj: Object, now: float) -> list[Any]:
-    conditions = {c["type"]: c["status"] for c in _part(obj, "status", "conditions", default=[])}
+    conditions = {c.get("type"): c.get("status") for c in _part(obj, "status", "conditions", default=[])}
     state = {"True": "Ready", "False": "NotReady"}.get(conditions.get("Ready", ""), "Unknown" if "Ready" not in conditions else "NotReady")
     if _part(obj, "spec", "unschedulable", default=False):
         state += ",SchedulingDisabled"
     prefix = "node-role.kubernetes.io/"
     roles = sorted(k.removeprefix(prefix) for k in obj["metadata"].get("labels") or {} if k.startswith(prefix))
-    addresses = {a["type"]: a["address"] for a in _part(obj, "status", "addresses", default=[])}
+    addresses = {a.get("type"): a.get("address") for a in _part(obj, "status", "addresses", default=[])}
     info = _part(obj, "status", "nodeInfo", default={})
     return [
         name_of(obj),
@@ -162,7 +162,7 @@ def _node(obj: Object, now: float) -> list[Any]:
 
 def _containers(obj: Object) -> tuple[str, str]:
     found = _part(obj, "spec", "template", "spec", "containers", default=[])
-    return ",".join(c["name"] for c in found), ",".join(c.get("image", "") for c in found)
+    return ",".join(c.get("name", "") for c in found), ",".join(c.get("image", "") for c in found)
 
 
 def _selector(obj: Object) -> str:
@@ -207,7 +207,7 @@ def _daemon_set(obj: Object, now: float) -> list[Any]:
 
 def _job(obj: Object, now: float) -> list[Any]:
     status = obj.get("status") or {}
-    conditions = {c["type"] for c in status.get("conditions") or () if c["status"] == "True"}
+    conditions = {c.get("type") for c in status.get("conditions") or () if c.get("status") == "True"}
     state = next((s for c, s in (("Complete", "Complete"), ("Failed", "Failed"), ("Suspended", "Suspended")) if c in conditions), "Running")
     wanted = _part(obj, "spec", "completions", default=None)
     done = f"{status.get('succeeded', 0)}/{wanted if wanted is not None else '1 of ' + str(_part(obj, 'spec', 'parallelism', default=1))}"
@@ -348,7 +348,9 @@ def _binding(obj: Object, now: float) -> list[Any]:
     subjects = obj.get("subjects") or ()
     named = [
         ",".join(
-            s["name"] if kind != "ServiceAccount" else f"{s.get('namespace', '')}/{s['name']}" for s in subjects if s.get("kind") == kind
+            s.get("name", "") if kind != "ServiceAccount" else f"{s.get('namespace', '')}/{s.get('name', '')}"
+            for s in subjects
+            if s.get("kind") == kind
         )
         for kind in ("User", "Group", "ServiceAccount")
     ]

@@ -20,7 +20,7 @@ def _count(value: Any, whole: int) -> int:
 def _healthy(pod: Object) -> bool:
     if pod["metadata"].get("deletionTimestamp"):
         return False
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in (pod.get("status") or {}).get("conditions") or ())
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in (pod.get("status") or {}).get("conditions") or ())
 
 
 def allowed_disruptions(reader: Reader, budget: Object) -> int:

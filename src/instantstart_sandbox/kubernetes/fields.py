@@ -38,6 +38,23 @@ def _node(member: bool, children: FieldSet) -> FieldSet | None:
     return {".": _MEMBER, **children} if member else children
 
 
+def is_sound(tree: Any) -> bool:
+    """Whether a value that a client sent can be read as a set."""
+    if not isinstance(tree, dict):
+        return False
+    return all((key == "." or _is_element(key)) and is_sound(below) for key, below in tree.items())
+
+
+def _is_element(key: str) -> bool:
+    if key[:2] not in ("k:", "v:"):
+        return key[:2] == "f:"
+    try:
+        value = orjson.loads(key[2:])
+    except orjson.JSONDecodeError:
+        return False
+    return key[0] == "v" or isinstance(value, dict)
+
+
 def union(a: FieldSet, b: FieldSet) -> FieldSet:
     """Members of either set."""
     if not a or not b:

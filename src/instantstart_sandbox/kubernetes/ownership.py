@@ -132,11 +132,15 @@ def _without_managers(obj: Object) -> Object:
 
 
 def _managers_before(old: Object | None, new: Object, subresource: str) -> list[Manager]:
-    """The managers the write starts from: the request's own, if it sends any, else the live object's. ``[{}]`` resets them."""
+    """The managers the write starts from: the request's own, if it sends any that can be read, else the live object's.
+
+    ``[{}]`` resets them.
+    """
     sent = new["metadata"].get("managedFields")
     if subresource == "" and sent == [{}]:
         return []
-    if subresource == "" and sent:
+    live = (old or {"metadata": {}})["metadata"].get("managedFields")
+    if subresource == "" and sent and sent != live and all(fields.is_sound(e.get("fieldsV1") or {}) for e in sent):
         return decode(new)
     return decode(old) if old else []
 

@@ -272,8 +272,8 @@ class Pipeline:
             raise bad_request("error decoding YAML: not an object")
         if not body.get("apiVersion") or not body.get("kind"):
             raise bad_request("apply patch must hold apiVersion and kind")
-        sent = (body.get("metadata") or {}).get("managedFields")
-        if sent:
+        metadata = body.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
         strict = options if resource.custom else replace(options, validation="Strict")
         try:

@@ -117,7 +117,10 @@ def selector_matches(selector: Mapping[str, Any] | None, labels: Mapping[str, st
         return False
     operators = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
     expressions = selector.get("matchExpressions") or ()
-    return all(_satisfies(labels.get(e["key"]), operators[e["operator"]], frozenset(e.get("values") or ())) for e in expressions)
+    return all(
+        _satisfies(labels.get(e.get("key", "")), operators.get(e.get("operator", ""), "in"), frozenset(e.get("values") or ()))
+        for e in expressions
+    )
 
 
 # ---------------------------------------------------------------------- fields

@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes.errors import Cause, bad_value, required
@@ -15,6 +16,9 @@ _PYTHON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float),
     "int-or-string": (int, str), "quantity": (int, float, str),
 }  # fmt: skip
+#: what Go makes of a null among the items of a list
+_ZERO: Final[dict[str, Callable[[], Any]]] = {"object": dict, "string": str, "integer": int, "boolean": bool, "array": list}
+_INT32: Final = range(-(2**31), 2**31)
 _METADATA_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -34,6 +38,8 @@ def prune(value: Any, node: Node, *, custom: bool, path: str = "") -> list[str]:
     if isinstance(value, list):
         items, unknown = node.items, []
         for index, item in enumerate(value):
+            if item is None and not custom and items.type in _ZERO:
+                value[index] = item = _ZERO[items.type]()
             unknown += prune(item, items, custom=custom, path=f"{path}[{index}]")
         return unknown
     if not isinstance(value, dict):
@@ -261,6 +267,8 @@ def decode_failure(value: Any, node: Node, path: str = "", within: str = "") -> 
     if not has_type(value, node.type):
         kind = {"boolean": "bool", "integer": "number"}.get(json_type(value), json_type(value))
         return f"json: cannot unmarshal {kind} into Go struct field {within}.{path} of type {_go_type(node)}"
+    if node.raw.get("format") == "int32" and value not in _INT32:
+        return f"json: cannot unmarshal number {value} into Go struct field {within}.{path} of type int32"
     if isinstance(value, dict):
         name = node.name.rsplit(".", 1)[-1] or within
         for key, item in value.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx2
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -158,6 +159,14 @@ def test_two_ports_of_one_number_and_two_protocols_are_two_items(http: httpx2.Cl
     owned = managers(body)["one", "Apply", ""]["f:spec"]["f:template"]["f:spec"]["f:containers"]['k:{"name":"c"}']["f:ports"]
     assert set(owned) == {'k:{"containerPort":53,"protocol":"TCP"}', 'k:{"containerPort":53,"protocol":"UDP"}'}
     assert apply(http, "one", web(ports=ports)).json() == body
+
+
+@pytest.mark.parametrize("junk", [{"f:data": 5}, {"k:{": {}}, {"x": {}}, {"f:data": {"v:": {}}}, {"k:5": {}}])
+def test_managed_fields_that_cannot_be_read_are_passed_over(http: httpx2.Client, junk: object) -> None:
+    made = http.post(MAPS, json=config_map("m", k="v")).json()
+    entry = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": junk}
+    body = http.patch(f"{MAPS}/m", json={"metadata": {"managedFields": [entry]}}, headers=MERGE).json()
+    assert body["metadata"]["managedFields"] == made["metadata"]["managedFields"]
 
 
 # ---------------------------------------------------------------------- the algebra

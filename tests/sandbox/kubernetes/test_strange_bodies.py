@@ -1,0 +1,184 @@
+"""Whatever a client sends, the API server answers with a refusal or stores it: it never crashes, and keeps working."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from instantstart_sandbox.kubernetes import kinds
+from instantstart_sandbox.kubernetes.decoding import Options
+from instantstart_sandbox.kubernetes.deletion import DeleteOptions, Deletion
+from instantstart_sandbox.kubernetes.errors import ApiError
+from instantstart_sandbox.kubernetes.pipeline import PATCHES, Pipeline
+from instantstart_sandbox.kubernetes.quota import Quotas
+from instantstart_sandbox.kubernetes.resources import Resource
+from instantstart_sandbox.kubernetes.scaling import show
+from instantstart_sandbox.kubernetes.store import Store
+from instantstart_sandbox.kubernetes.tables import table
+
+from .objects import config_map, deployment, job, pod, widget, widget_definition
+
+Object = dict[str, Any]
+POD_SPEC = {
+    "initContainers": [{"name": "i", "image": "x", "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}],
+    "containers": [
+        {
+            "name": "c",
+            "image": "x",
+            "ports": [{"containerPort": 1, "hostPort": 2}],
+            "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}},
+            "livenessProbe": {"httpGet": {"port": 1}},
+            "lifecycle": {"preStop": {"httpGet": {"port": 1}}},
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+        }
+    ],
+    "volumes": [
+        {"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+        {"name": "w", "configMap": {"name": "c"}},
+    ],
+    "tolerations": [{"key": "k", "operator": "Exists"}],
+    "hostNetwork": True,
+    "priorityClassName": "",
+}
+SELECTOR = {"matchLabels": {"app": "x"}, "matchExpressions": [{"key": "app", "operator": "In", "values": ["x"]}]}
+TEMPLATE = {"metadata": {"labels": {"app": "x"}}, "spec": POD_SPEC}
+BODIES: dict[str, Object] = {
+    "pods": {**pod("x"), "spec": POD_SPEC},
+    "deployments.apps": {**deployment("x"), "spec": {"selector": SELECTOR, "template": TEMPLATE, "strategy": {"type": "RollingUpdate"}}},
+    "statefulsets.apps": {
+        "metadata": {"name": "x"},
+        "spec": {
+            "selector": SELECTOR,
+            "template": TEMPLATE,
+            "serviceName": "s",
+            "volumeClaimTemplates": [{"metadata": {"name": "d"}, "spec": {}}],
+        },
+    },
+    "daemonsets.apps": {"metadata": {"name": "x"}, "spec": {"selector": SELECTOR, "template": TEMPLATE}},
+    "jobs.batch": job("x"),
+    "cronjobs.batch": {"metadata": {"name": "x"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": job()["spec"]}}},
+    "configmaps": config_map("x"),
+    "secrets": {"metadata": {"name": "x"}, "stringData": {"a": "b"}, "data": {"c": "ZA=="}},
+    "services": {"metadata": {"name": "x"}, "spec": {"type": "NodePort", "selector": {"a": "b"}, "ports": [{"port": 80, "name": "p"}]}},
+    "persistentvolumeclaims": {
+        "metadata": {"name": "x"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    },
+    "persistentvolumes": {
+        "metadata": {"name": "x"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "claimRef": {}},
+    },
+    "nodes": {
+        "metadata": {"name": "x"},
+        "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+        "status": {"conditions": [{"type": "Ready"}]},
+    },
+    "events": {"metadata": {"name": "x"}, "involvedObject": {"kind": "Pod", "name": "p"}, "source": {"component": "c"}},
+    "resourcequotas": {"metadata": {"name": "x"}, "spec": {"hard": {"pods": "1", "requests.cpu": "1"}}},
+    "poddisruptionbudgets.policy": {"metadata": {"name": "x"}, "spec": {"minAvailable": 1, "selector": SELECTOR}},
+    "networkpolicies.networking.k8s.io": {"metadata": {"name": "x"}, "spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 1}]}]}},
+    "horizontalpodautoscalers.autoscaling": {
+        "metadata": {"name": "x"},
+        "spec": {"maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "x"}},
+    },
+    "storageclasses.storage.k8s.io": {
+        "metadata": {"name": "x", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": "p",
+    },
+    "csidrivers.storage.k8s.io": {"metadata": {"name": "x"}, "spec": {}},
+    "priorityclasses.scheduling.k8s.io": {"metadata": {"name": "x"}, "value": 5},
+    "rolebindings.rbac.authorization.k8s.io": {
+        "metadata": {"name": "x"},
+        "roleRef": {"kind": "Role", "name": "r"},
+        "subjects": [{"kind": "User", "name": "u"}],
+    },
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": {
+        "metadata": {"name": "x"},
+        "webhooks": [
+            {"name": "h", "clientConfig": {"service": {"name": "s"}}, "rules": [{"operations": ["CREATE"]}], "sideEffects": "None"}
+        ],
+    },
+    "endpointslices.discovery.k8s.io": {
+        "metadata": {"name": "x"},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["1.1.1.1"]}],
+        "ports": [{"port": 1}],
+    },
+    "customresourcedefinitions.apiextensions.k8s.io": widget_definition(),
+    "widgets.example.com": {**widget("x", color="red", ports=[{"name": "a", "port": 1}], free={"a": [1]}), "status": {"phase": "p"}},
+}
+JUNK: tuple[Any, ...] = (None, "", "x", "-1", 0, -5, 1.5, True, [], {}, [None], [[]], ["x"], {"x": None}, {"": {}}, [{}], "é\u0000", 2**40)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    out = [path] if path else []
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in children:
+        out += paths(item, (*path, key))
+    return out
+
+
+def put(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
+    out = copy.deepcopy(value)
+    target = out
+    for step in path[:-1]:
+        target = target[step]
+    target[path[-1]] = copy.deepcopy(junk)
+    return out
+
+
+def bench() -> Pipeline:
+    pipeline = Pipeline(Store(), kinds.built_in(), lambda: "2026-11-30T12:00:00Z")
+    Deletion(pipeline)
+    Quotas(pipeline)
+    for qualified, body in (("namespaces", {"metadata": {"name": "default"}}), ("serviceaccounts", {"metadata": {"name": "default"}})):
+        resource = pipeline.catalog.find(qualified)
+        pipeline.create(resource, "default" if resource.namespaced else None, body, Options())
+    definitions = pipeline.catalog.find("customresourcedefinitions.apiextensions.k8s.io")
+    pipeline.create(definitions, None, widget_definition(), Options())
+    return pipeline
+
+
+def attempt(action: Any) -> Any:
+    try:
+        return action()
+    except ApiError as refusal:
+        if (
+            refusal.code >= 500
+            and "field not declared in schema" not in refusal.message
+            and "failed calling webhook" not in refusal.message
+        ):
+            raise
+        refusal.status()
+        return None
+
+
+@pytest.mark.parametrize("qualified", sorted(BODIES))
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_a_strange_body_never_crashes_the_server(qualified: str, data: st.DataObject) -> None:
+    pipeline, good = bench(), BODIES[qualified]
+    resource: Resource = pipeline.catalog.find(qualified)
+    namespace = "default" if resource.namespaced else None
+    name = good["metadata"]["name"]
+    body = put(good, data.draw(st.sampled_from(paths(good))), data.draw(st.sampled_from(JUNK)))
+    attempt(lambda: pipeline.create(resource, namespace, copy.deepcopy(body), Options(validation="Strict")))
+    attempt(lambda: pipeline.create(resource, namespace, copy.deepcopy(good), Options()))
+    for kind in ("merge", "strategic"):
+        attempt(lambda kind=kind: pipeline.patch(resource, namespace, name, (PATCHES[kind], copy.deepcopy(body)), Options()))
+    operations = [{"op": "replace", "path": "/" + "/".join(map(str, p)), "value": None} for p in paths(body)[:3]]
+    attempt(lambda: pipeline.patch(resource, namespace, name, (PATCHES["json"], operations), Options()))
+    typed = {"apiVersion": resource.api_version, "kind": resource.kind, **copy.deepcopy(body)}
+    attempt(lambda: pipeline.apply(resource, namespace, name, typed, Options(manager="m", force=True)))
+    attempt(lambda: pipeline.update(resource, namespace, name, copy.deepcopy(body), Options()))
+    if resource.has_status:
+        attempt(lambda: pipeline.patch(resource, namespace, name, (PATCHES["merge"], copy.deepcopy(body)), Options(subresource="status")))
+    for obj in pipeline.read_all(qualified):
+        table(resource, [obj], {}, 0.0)
+        if resource.scale:
+            show(resource, obj)
+    attempt(lambda: Deletion(pipeline).delete(resource, namespace, name, DeleteOptions()))
