@@ -1,7 +1,8 @@
 import Box from "@cloudscape-design/components/box";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import type { Schemas } from "../api/client";
-import { Status, words } from "./Status";
+import { labelOf } from "./SchemaField";
+import { Status } from "./Status";
 
 const ORDER = ["fail", "unknown", "warn", "ok"];
 
@@ -14,7 +15,7 @@ export function Findings({ findings }: { findings: readonly Schemas["Finding"][]
         <li key={each.check} data-check={each.check} data-level={each.level}>
           <SpaceBetween size="xxxs">
             <Status status={each.level}>
-              <b>{words(each.check)}</b>: {each.detail}
+              <b>{labelOf(each.check)}</b>: {each.detail}
             </Status>
             {each.hint && (
               <Box color="text-body-secondary" padding={{ left: "xl" }}>

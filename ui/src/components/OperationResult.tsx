@@ -41,5 +41,6 @@ function pairs(value: unknown): string[] {
 function plain(value: unknown): string {
   if (value === null || value === undefined) return "-";
   if (typeof value === "boolean") return value ? "yes" : "no";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  if (Array.isArray(value)) return value.map(plain).join("; ") || "none";
+  return typeof value === "object" ? pairs(value).join(", ") : String(value);
 }

@@ -15,7 +15,7 @@ interface Props {
   onChange: (value: unknown) => void;
 }
 
-const ACRONYMS: [RegExp, string][] = [[/\b(vpc|arn|s3|eks|cidr)\b/gi, ""], [/\bid\b/g, "ID"], [/\bids\b/g, "IDs"], [/\bgib\b/g, "(GiB)"]];
+const ACRONYMS: [RegExp, string][] = [[/\bhyperpod\b/gi, "HyperPod"], [/\b(vpc|arn|s3|eks|cidr)\b/gi, ""], [/\bid\b/g, "ID"], [/\bids\b/g, "IDs"], [/\bgib\b/g, "(GiB)"]];
 
 /** "training_plan_arn" as a label: "Training plan ARN". */
 export function labelOf(name: string): string {

@@ -44,13 +44,13 @@ export function Audit() {
         }
         pagination={<Pagination {...cursors.props(page.data?.cursor)} />}
         columnDefinitions={[
-          { id: "at", header: "Time", cell: (each) => moment(each.at), width: 190 },
-          { id: "who", header: "Who", isRowHeader: true, minWidth: 170, cell: (each) => who(each, nameOf) },
+          { id: "at", header: "Time", cell: (each) => moment(each.at), minWidth: 200 },
+          { id: "who", header: "Who", isRowHeader: true, minWidth: 200, cell: (each) => who(each, nameOf) },
           { id: "face", header: "Door", cell: (each) => each.face },
           { id: "call", header: "Call", minWidth: 220, cell: (each) => <span className="is-wrap is-log">{`${each.method} ${each.path}`}</span> },
           { id: "summary", header: "Asked", minWidth: 180, cell: (each) => <span className="is-wrap is-log">{each.summary}</span> },
           { id: "status", header: "Answer", cell: (each) => <StatusIndicator type={each.status < 400 ? "success" : "error"}>{each.status}</StatusIndicator> },
-          { id: "operation", header: "Operation", cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
+          { id: "operation", header: "Operation", minWidth: 190, cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
         ]}
       />
     </SpaceBetween>

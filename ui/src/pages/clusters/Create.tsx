@@ -4,10 +4,11 @@ import Container from "@cloudscape-design/components/container";
 import ExpandableSection from "@cloudscape-design/components/expandable-section";
 import Form from "@cloudscape-design/components/form";
 import Header from "@cloudscape-design/components/header";
+import LiveRegion from "@cloudscape-design/components/live-region";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import Spinner from "@cloudscape-design/components/spinner";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { api, newIdempotencyKey, type Schemas } from "../../api/client";
 import { type FieldSchema, useSchema } from "../../api/schema";
@@ -42,6 +43,10 @@ function CreateForm({ fields }: { fields: FieldSchema[] }) {
     },
     onError: (error) => form.refuse(error, shown),
   });
+  const page = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (send.error) show(page.current);
+  }, [send.error]);
   const set = (name: string, value: unknown) => {
     setPlan(null); // the plan was of other answers
     form.set(name, value);
@@ -54,6 +59,8 @@ function CreateForm({ fields }: { fields: FieldSchema[] }) {
   const stands = plan?.findings?.some((each) => each.level === "fail");
   return (
     <form
+      ref={page}
+      noValidate
       onSubmit={(event) => {
         event.preventDefault();
         if (!send.isPending) send.mutate(plan === null);
@@ -90,6 +97,7 @@ function CreateForm({ fields }: { fields: FieldSchema[] }) {
           <AdvancedFields open={advancedWrong}>{advanced.map(draw)}</AdvancedFields>
           {plan ? (
             <Container header={<Header variant="h2">What will happen</Header>}>
+              <LiveRegion hidden>The preflight has run.</LiveRegion>
               <SpaceBetween size="m">
                 {stands && <Alert type="error">The preflight found what stands in the way. Mend it, or the operation will stop there.</Alert>}
                 <PlanView plan={plan} />
@@ -102,6 +110,13 @@ function CreateForm({ fields }: { fields: FieldSchema[] }) {
       </Form>
     </form>
   );
+}
+
+/** Bring a refusal before the eyes: the first wrong field, else the top of the form, where the problem is told. */
+function show(form: HTMLFormElement | null): void {
+  const wrong = form?.querySelector<HTMLElement>("[aria-invalid=true]");
+  if (wrong) wrong.focus();
+  else form?.scrollIntoView({ block: "start" });
 }
 
 /** The questions whose answers are usually left to the server; opened when one of them is refused. */
