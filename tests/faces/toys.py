@@ -138,6 +138,7 @@ def house(folder: Path, routers: tuple[APIRouter, ...] = (toys,), **more: Any) -
         store=store.open(None, folder),
         engine=ToyEngine(),
     )
+    more.setdefault("web", folder / "web")  # not the console that a build may have left in the package
     return build(room, routers, **more), room  # type: ignore[arg-type]
 
 
