@@ -18,6 +18,7 @@ from instantstart_sandbox.gateway.guarding import Chain, Inner, OwnedInner
 from instantstart_sandbox.gateway.iam import Iam
 from instantstart_sandbox.gateway.inprocess import INTERNAL
 from instantstart_sandbox.gateway.registry import Context, OwnedHandler
+from instantstart_sandbox.gateway.small_pages import shrink_page
 from instantstart_sandbox.world.faults import Fault
 from instantstart_sandbox.world.journal import Entry
 
@@ -158,13 +159,22 @@ class Gateway:
         if not visit.internal or visit.environ[INTERNAL]:
             self.iam.authorize(context, call, visit.environ, visit.body)
         if call.service != "s3":
-            validate.check_request(call.params, call.model)
+            self._check(call)
+        if self.world.settings.largest_page and not visit.internal:
+            shrink_page(call, self.world.settings.largest_page)
         handler = self.world.registry.owned(call.service, call.operation)
         if handler is not None:
             return self._owned(visit, handler)
         if call.service in self.world.registry.closed:
             raise self._missing(call)
         return self._moto(visit)
+
+    def _check(self, call: wire.Call) -> None:
+        try:
+            validate.check_request(call.params, call.model)
+        except AwsError as wrong:
+            self.world.journal.refused(call.service, call.operation, wrong.message)
+            raise
 
     def _context(self, visit: _Visit, scope: wire.Scope) -> Context:
         partition = wire.partition_of(scope.region)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -101,23 +102,31 @@ class Iam:
 
     def authorize(self, context: Context, call: wire.Call, environ: wire.Environ, body: bytes) -> None:
         """With enforcement on: the signature holds, and the caller's policies allow the call; else an AwsError."""
-        if not self._world.settings.iam_enforcement or not context.access_key:
+        enforced, recorded = self._world.settings.iam_enforcement, self._world.settings.iam_record
+        if not (enforced or recorded) or not context.access_key:
             return
-        if not context.internal:
+        if enforced and not context.internal:
             self._check_signature(context, call, environ, body)
         if context.principal_arn.endswith(":root") or (call.service, call.operation) == ("sts", "GetCallerIdentity"):
             return
-        documents = self.documents(context.principal_arn)
+        documents = self.documents(context.principal_arn) if enforced else []
+        by_tag = recorded or any("resourcetag/" in json.dumps(document).lower() for _, document in documents)
+        for question in self._questions(context, call, by_tag):
+            if recorded:
+                self._world.journal.asked(question.action, question.resource, question.context)
+            if enforced:
+                self._demand(documents, question, context, call.service)
+
+    def _questions(self, context: Context, call: wire.Call, by_tag: bool) -> Iterator[policies.Question]:
+        """What IAM is asked about a call: its action on each resource, and each role that is handed to a service."""
         keys = resources.context_of(context, call.service, call.params)
         action = resources.action_of(call.service, call.operation)
-        by_tag = any("resourcetag/" in json.dumps(document).lower() for _, document in documents)
         for resource in resources.resources_of(context, call.service, call.operation, call.params):
             tags = resource_tags.keys_of(context, resource) if by_tag else {}
-            self._demand(documents, policies.Question(action, resource, keys | tags), context, call.service)
+            yield policies.Question(action, resource, keys | tags)
         for role in resources.passed_roles(call.service, call.operation, call.params):
             service = "pods.eks" if call.operation.endswith("PodIdentityAssociation") else call.service
-            passed = keys | {"iam:passedtoservice": [f"{service}.{wire.dns_suffix_of('aws')}"]}
-            self._demand(documents, policies.Question("iam:PassRole", role, passed), context, call.service)
+            yield policies.Question("iam:PassRole", role, keys | {"iam:passedtoservice": [f"{service}.{wire.dns_suffix_of('aws')}"]})
 
     def _demand(self, documents: list[tuple[str, policies.Document]], question: policies.Question, context: Context, service: str) -> None:
         verdict = policies.decide(documents, question)

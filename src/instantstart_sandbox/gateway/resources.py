@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from moto.ec2.models import ec2_backends
+
 from instantstart_sandbox.gateway.registry import Context
 
 #: botocore's service name -> IAM's prefix, where they differ
@@ -150,6 +152,9 @@ def _ec2(context: Context, value: Any) -> Iterator[str]:
             yield from _ec2(context, item)
     elif isinstance(value, str) and (found := _EC2_ID.fullmatch(value)) and found["kind"] in _EC2_KINDS:
         yield context.arn("ec2", f"{_EC2_KINDS[found['kind']]}/{value}")
+    elif isinstance(value, str) and value.startswith("rtbassoc-"):  # not a resource of its own: its table is
+        tables = ec2_backends[context.account][context.region].route_tables.values()
+        yield from (context.arn("ec2", f"route-table/{table.id}") for table in tables if value in table.all_associations_ids)
 
 
 def _arns(context: Context, service: str, params: dict[str, Any]) -> Iterator[str]:

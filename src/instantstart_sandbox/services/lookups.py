@@ -56,12 +56,7 @@ def offered_zones(world: World, region: str, instance_type: str) -> frozenset[st
 
 def _ask_offers(world: World, region: str, instance_type: str) -> frozenset[str]:
     ec2 = world.client("ec2", region)
-    found = _offers(ec2, [{"Name": "instance-type", "Values": [instance_type.removeprefix("ml.")]}])
-    # moto has no offers for some regions (GovCloud): there every zone is taken to have every type
-    return found or (frozenset() if _offers(ec2, []) else frozenset(zones(world, region)))
-
-
-def _offers(ec2: Any, filters: list[dict[str, Any]]) -> frozenset[str]:
+    filters = [{"Name": "instance-type", "Values": [instance_type.removeprefix("ml.")]}]
     answer = ec2.describe_instance_type_offerings(LocationType="availability-zone", Filters=filters)
     return frozenset(offer["Location"] for offer in answer["InstanceTypeOfferings"])
 

@@ -144,6 +144,8 @@ VERBS: dict[tuple[str, str], Verb] = {
     ("GET", "journal"): _journal,
     ("GET", "unsupported"): _unsupported,
     ("GET", "crashes"): _crashes,
+    ("GET", "malformed"): lambda world, body: world.journal.malformed(),
+    ("GET", "iam_questions"): lambda world, body: world.journal.questions(),
     ("GET", "state"): _state,
     ("GET", "section"): _section,
     ("GET", "settings"): lambda world, body: world.settings.dump(),

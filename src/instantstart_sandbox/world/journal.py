@@ -1,4 +1,4 @@
-"""What went over the wire, and the two ledgers that must stay empty: unsupported calls and crashes."""
+"""What went over the wire, and the ledgers that must stay empty: unsupported calls, crashes, malformed requests."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ class Journal:
         self._lock = threading.Lock()
         self._unsupported: collections.Counter[str] = collections.Counter()
         self._crashes: list[dict[str, Any]] = []
+        self._malformed: list[dict[str, Any]] = []
+        self._questions: dict[tuple[str, ...], dict[str, list[str]]] = {}
 
     def next_seq(self) -> int:
         """The number of a new call; its request id is made of it."""
@@ -57,6 +59,27 @@ class Journal:
         """A call that the sandbox does not offer."""
         with self._lock:
             self._unsupported[f"{service}:{operation}"] += 1
+
+    def refused(self, service: str, operation: str, why: str) -> None:
+        """A request that breaks the service model: whoever sent it has a mistake in it."""
+        with self._lock:
+            self._malformed.append({"service": service, "operation": operation, "why": why})
+
+    def asked(self, action: str, resource: str, context: dict[str, list[str]]) -> None:
+        """A question that IAM was asked (settings.iam_record); the first context of each action, resource and principal is kept."""
+        key = (action, resource, *context.get("aws:principalarn", ()), *context.get("iam:passedtoservice", ()))
+        with self._lock:
+            self._questions.setdefault(key, context)
+
+    def questions(self) -> list[dict[str, Any]]:
+        """Every question kept: ``{action, resource, context}``."""
+        with self._lock:
+            return [{"action": key[0], "resource": key[1], "context": context} for key, context in self._questions.items()]
+
+    def malformed(self) -> list[dict[str, Any]]:
+        """Every request that broke the service model, oldest first."""
+        with self._lock:
+            return list(self._malformed)
 
     def crashed(self, service: str, operation: str, error: str, trace: str) -> None:
         """A call on which the sandbox itself failed, or gave an answer that the service model forbids."""
@@ -79,8 +102,10 @@ class Journal:
             return list(self._crashes)
 
     def clear(self) -> None:
-        """Empty the journal and both ledgers; numbers go on."""
+        """Empty the journal and its ledgers; numbers go on."""
         with self._lock:
             self._entries.clear()
+            self._malformed.clear()
+            self._questions.clear()
             self._unsupported.clear()
             self._crashes.clear()

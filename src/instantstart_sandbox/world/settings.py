@@ -60,6 +60,10 @@ class Settings:
     stale_reads: float = 0.0
     #: check every call against the caller's IAM policies, and its signature
     iam_enforcement: bool = False
+    #: keep every question that IAM is asked (``GET /_sandbox/iam_questions``): what policies are made from
+    iam_record: bool = False
+    #: no answer has more items than this, where the operation takes a page size; 0: pages as on AWS
+    largest_page: int = 0
     #: an access key that does not exist is refused, as on AWS; True takes it for the account's root
     accept_unknown_keys: bool = False
     #: a ``k8s-aws-v1.`` token's life; AWS: 15 minutes
