@@ -1,0 +1,47 @@
+"""``python -m tests.bench [NAME ...]``: figures and ratios beside their goals. Prints; fails only when it cannot measure."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from tests.bench import agents, jobs, processes
+from tests.bench.rig import load
+
+BENCHES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
+    "start": ("control plane ready (goal 3 s on an idle machine)", processes.start),
+    "memory": ("control plane's resident memory after a whole pipeline (goal 180 MiB)", processes.memory),
+    "pipeline": ("whole pipeline against the imposed critical path (goal 1.05)", lambda: jobs.pipeline(30)),
+    "pipeline-slow": ("the same with less of the machine's own time in it", lambda: jobs.pipeline(10)),
+    "reaction": ("remote end to next act (goal p95 5 s at 12 AWS calls a minute)", lambda: jobs.reaction(30)),
+    "reaction-slow": ("the same with less of the machine's own time in it", lambda: jobs.reaction(10)),
+    "catalogue": ("tools/list of the default set in o200k tokens (goal 5,000), and one conversation", agents.catalogue),
+    "list": ("cluster list with 20 clusters", processes.listing),
+    "sandbox": ("sandbox calls a second", processes.calls),
+}
+
+
+def main(wanted: list[str]) -> int:
+    """Run the named benches, or all. The exit status."""
+    unknown = [name for name in wanted if name not in BENCHES]
+    if unknown:
+        _say(f"There is no bench {', '.join(unknown)}; there are {', '.join(BENCHES)}.")
+        return 2
+    for name in wanted or BENCHES:
+        title, measure = BENCHES[name]
+        _say(f"\n{name}: {title}")
+        began, before = time.monotonic(), load()
+        for line in measure():
+            _say(f"  {line}")
+        _say(f"  [{before} before, {load()} after; {time.monotonic() - began:.0f} s]")
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
