@@ -49,12 +49,14 @@ def list_service_quotas(
 ) -> dict[str, Any]:
     """The applied values."""
     quotas = [q for q in _service(ServiceCode).values() if QuotaCode in (None, q.code)]
-    return _listed("Quotas", [_view(ctx, q, applied=True) for q in quotas], NextToken, MaxResults)
+    told = _listed("Quotas", quotas, NextToken, MaxResults)
+    return {**told, "Quotas": [_view(ctx, q, applied=True) for q in told["Quotas"]]}
 
 
 def list_default_quotas(ctx: Context, ServiceCode: str, NextToken: str | None = None, MaxResults: int | None = None) -> dict[str, Any]:
     """AWS's default values."""
-    return _listed("Quotas", [_view(ctx, q, applied=False) for q in _service(ServiceCode).values()], NextToken, MaxResults)
+    told = _listed("Quotas", list(_service(ServiceCode).values()), NextToken, MaxResults)
+    return {**told, "Quotas": [_view(ctx, q, applied=False) for q in told["Quotas"]]}
 
 
 def get_service_quota(ctx: Context, ServiceCode: str, QuotaCode: str, ContextId: str | None = None) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def list_history(ctx: Context, NextToken: str | None = None, MaxResults: int | N
     return _listed("RequestedQuotas", sorted(views, key=lambda v: v["Created"], reverse=True), NextToken, MaxResults)
 
 
-def _listed(name: str, items: list[dict[str, Any]], token: str | None, size: int | None) -> dict[str, Any]:
+def _listed(name: str, items: list[Any], token: str | None, size: int | None) -> dict[str, Any]:
     found, following = page(items, token, size, _BAD_TOKEN)
     return {name: found, **({"NextToken": following} if following else {})}
 
