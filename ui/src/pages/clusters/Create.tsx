@@ -77,10 +77,10 @@ function CreateForm({ fields }: { fields: FieldSchema[] }) {
             <Button formAction="none" variant="link" onClick={() => navigate("/clusters")}>
               Cancel
             </Button>
-            <Button formAction="none" loading={send.isPending && send.variables} onClick={() => send.mutate(true)}>
+            <Button formAction={plan ? "none" : "submit"} loading={send.isPending && send.variables} onClick={plan ? () => send.mutate(true) : undefined}>
               Run preflight
             </Button>
-            <Button variant="primary" disabled={plan === null || send.isPending} loading={send.isPending && !send.variables}>
+            <Button variant="primary" formAction={plan ? "submit" : "none"} disabled={plan === null || send.isPending} loading={send.isPending && !send.variables}>
               {stands ? "Create anyway" : "Create cluster"}
             </Button>
           </SpaceBetween>
