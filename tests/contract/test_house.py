@@ -12,6 +12,7 @@ FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "manager", "managers"}
 BOUNDARIES = {
     "src/instantstart/faces/api/problems.py",
     "src/instantstart/faces/api/gate.py",
+    "src/instantstart/operations/engine.py",
     "src/instantstart/operations/ticking.py",
     "src/instantstart/operations/keeper.py",
     "src/instantstart/faces/mcp/server.py",

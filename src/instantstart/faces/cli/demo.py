@@ -10,6 +10,7 @@ import datetime as dt
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -48,6 +49,7 @@ def demo(
     tag: Annotated[str | None, typer.Option(help="Tag of the cluster; left out: hypd- and today's date.")] = None,
 ) -> None:
     """Run the whole main job in the sandbox: an empty account becomes a verified cluster. With CI=true it ends after the job."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the children end with us
     with contextlib.ExitStack() as stack:
         aws = stack.enter_context(sandbox(folder, rate))
         url, sign_in = stack.enter_context(control_plane(folder, port, rate, aws))
