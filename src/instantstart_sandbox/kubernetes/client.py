@@ -22,6 +22,13 @@ def _copy(obj: Object) -> Object:
     return orjson.loads(orjson.dumps(obj))  # type: ignore[no-any-return]
 
 
+def _program(component: str) -> str:
+    """Field managers are named by the program's user agent, and all of Kubernetes' own controllers are one program."""
+    if component.endswith(("-controller", "-garbage-collector")):
+        return "kube-controller-manager"
+    return {"default-scheduler": "kube-scheduler", "kubelet-node": "kubelet"}.get(component, component)
+
+
 class Client:
     """Reads and writes as one system user. See the head of ``cluster.py`` for what each method promises."""
 
@@ -29,7 +36,7 @@ class Client:
         self._pipeline, self._deletion, self.user = pipeline, deletion, user
 
     def named(self, component: str) -> Client:
-        """The same client as ``system:<component>``; its field manager is the component's name."""
+        """The same client as ``system:<component>``; its field manager is the program that the component is part of."""
         return Client(self._pipeline, self._deletion, f"system:{component}")
 
     def _resource(self, qualified: str) -> Resource:
@@ -39,7 +46,8 @@ class Client:
             raise ApiError(404, "NotFound", f"the server doesn't have a resource type {qualified}", {}) from None
 
     def _options(self, subresource: str = "", *, force: bool = False) -> Options:
-        return Options(manager=self.user.removeprefix("system:"), user=self.user, subresource=subresource, force=force)
+        component = self.user.removeprefix("system:")
+        return Options(manager=_program(component), user=self.user, subresource=subresource, force=force)
 
     # ------------------------------------------------------------------ reading
 

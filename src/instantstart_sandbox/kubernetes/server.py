@@ -205,10 +205,19 @@ class KubernetesServer:
         served.listener.force_exit = True
         if served.serving is not None:
             await asyncio.wait({served.serving}, timeout=_STOP_SECONDS)
+        await _cancel(set(served.listener.server_state.tasks))
         served.socket.close()
         if folder is not None:
             await asyncio.to_thread(shutil.rmtree, folder, True)
         served.stopped.set()
+
+
+async def _cancel(requests: set[asyncio.Task[None]]) -> None:
+    """End the streams that a forced exit leaves behind, while there still is a loop for them to end in."""
+    for request in requests:
+        request.cancel()
+    if requests:
+        await asyncio.wait(requests, timeout=_STOP_SECONDS)
 
 
 def _report(task: asyncio.Task[None]) -> None:
