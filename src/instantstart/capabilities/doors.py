@@ -60,16 +60,21 @@ def get_caller(request: Request) -> Caller:
     return cast("Caller", caller)
 
 
-def require(role: Role) -> Callable[..., Caller]:
-    """A dependency that lets a caller of at least ``role`` through. Raises Denied otherwise."""
+def check_role(caller: Caller, role: Role) -> None:
+    """Raises Denied when ``caller`` stands below ``role``."""
+    if _RANK[caller.role] < _RANK[role]:
+        raise problems.Denied(
+            "identity.role_too_low",
+            f"This takes the role {role}; {caller.name} has {caller.role}.",
+            hint="Ask an administrator for a token with that role.",
+        )
+
+
+def require(role: Role, agent: Role | None = None) -> Callable[..., Caller]:
+    """A dependency that lets a caller of at least ``role`` through, or an agent of at least ``agent``. Raises Denied otherwise."""
 
     def check(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
-        if _RANK[caller.role] < _RANK[role]:
-            raise problems.Denied(
-                "identity.role_too_low",
-                f"This takes the role {role}; {caller.name} has {caller.role}.",
-                hint="Ask an administrator for a token with that role.",
-            )
+        check_role(caller, agent if agent is not None and caller.kind is Kind.agent else role)
         return caller
 
     check.required_role = role  # type: ignore[attr-defined]
@@ -80,6 +85,8 @@ RoomDep = Annotated[Any, Depends(get_room)]
 Viewer = Annotated[Caller, Depends(require(Role.viewer))]
 Operator = Annotated[Caller, Depends(require(Role.operator))]
 Admin = Annotated[Caller, Depends(require(Role.admin))]
+#: for what destroys: an administrator; or an agent, whose operation then waits for an administrator's yes
+AdminOrAgent = Annotated[Caller, Depends(require(Role.admin, agent=Role.operator))]
 DryRun = Annotated[bool, Query(description="Answer a plan of what would change, and change nothing.")]
 IdempotencyKey = Annotated[
     str | None,

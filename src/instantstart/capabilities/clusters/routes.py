@@ -11,6 +11,7 @@ from instantstart.base import names, problems
 from instantstart.capabilities.clusters import plans, rules, specs, views
 from instantstart.capabilities.doors import (
     Admin,
+    AdminOrAgent,
     Caller,
     DryRun,
     IdempotencyKey,
@@ -185,12 +186,15 @@ def verify_cluster(room: RoomDep, caller: Operator, cluster: ClusterPath, respon
     "/clusters/{cluster}", operation_id="cluster_delete", summary="Delete a cluster", status_code=202, response_model=Operation | plans.Plan
 )
 def delete_cluster(
-    room: RoomDep, caller: Admin, cluster: ClusterPath, response: Response,
+    room: RoomDep, caller: AdminOrAgent, cluster: ClusterPath, response: Response,
     delete_data: Annotated[bool, Query(description="Delete the data bucket with everything in it.")] = False,
     approval: Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave.")] = None,
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
-    """Delete everything the cluster is made of, dependants first. Ask for the plan first: it carries the approval."""
+    """Delete everything the cluster is made of, dependants first. Ask for the plan first: it carries the approval.
+
+    What an agent asks for waits until an administrator, a person, says yes.
+    """
     where = views.find_site(room, cluster)
     exact = f"cluster.delete {where.aws.region} {cluster} data={delete_data}"
     if dry_run:
@@ -200,7 +204,7 @@ def delete_cluster(
 
 
 @router.post("/clusters/{cluster}/forget", operation_id="cluster_forget", summary="Forget a cluster")
-def forget_cluster(room: RoomDep, _caller: Admin, cluster: ClusterPath) -> Forgotten:
+def forget_cluster(room: RoomDep, _caller: Operator, cluster: ClusterPath) -> Forgotten:
     """Drop it from the list; nothing on AWS changes. A cluster whose EKS cluster bears our tag is found again by it."""
     if not room.store.clusters.delete(cluster):
         raise problems.NotFound("cluster.unknown", f"There is no cluster {cluster} on the list.", hint="List the clusters.")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from instantstart.base import problems
-from instantstart.capabilities.doors import Caller, Kind, Operator, RoomDep, Viewer
+from instantstart.capabilities.doors import Caller, Kind, Operator, Role, RoomDep, Viewer, check_role
 from instantstart.operations.record import Operation, OperationStatus
 from instantstart.store.records import EventRow, OperationFilter
 
@@ -111,8 +111,9 @@ def cancel_operation(room: RoomDep, caller: Operator, response: Response, operat
 
 @router.post("/{operation_id}:approve", operation_id="operation_approve", summary="Approve a waiting operation", status_code=202)
 def approve_operation(room: RoomDep, caller: Operator, response: Response, operation_id: OperationId) -> Operation:
-    """Let an operation begin that waits for a person's yes. Agents cannot approve."""
+    """Let an operation begin that waits for a person's yes: an administrator's, never an agent's."""
     only_people(caller)
+    check_role(caller, Role.admin)
     return located(response, room.engine.approve(operation_id, caller.id))
 
 
