@@ -36,9 +36,9 @@ def test_empty_parts_are_left_out() -> None:
 def test_pace_is_rare_far_from_the_end_and_close_near_it() -> None:
     assert outcome.pace(0, 600) == 15
     assert outcome.pace(415, 600) == 5
-    assert outcome.pace(500, 600) == 3
+    assert outcome.pace(500, 600) == 2.5
     assert outcome.pace(1300, 600) == 15
-    assert outcome.pace(0, 60, near_from=0) == 3
+    assert outcome.pace(0, 60, near_from=0) == 2.5
 
 
 @given(st.floats(60, 1200))
@@ -50,8 +50,8 @@ def test_pace_asks_less_than_twelve_times_a_minute_over_a_typical_wait(typical: 
 
 
 @given(st.floats(0, 5000), st.floats(1, 5000))
-def test_pace_never_asks_more_than_twenty_times_a_minute(waited: float, typical: float) -> None:
-    assert 3 <= outcome.pace(waited, typical) <= 15
+def test_pace_never_asks_more_than_twenty_four_times_a_minute(waited: float, typical: float) -> None:
+    assert 2.5 <= outcome.pace(waited, typical) <= 15
 
 
 def test_the_clock_divides_waits_and_multiplies_what_passed() -> None:

@@ -38,14 +38,14 @@ Outcome = Done | Wait
 
 
 #: seconds between two looks while the end is far, and around it
-FAR_SECONDS, NEAR_SECONDS = 15.0, 3.0
+FAR_SECONDS, NEAR_SECONDS = 15.0, 2.5
 
 
 def pace(waited_seconds: float, typical_seconds: float, near_from: float = 0.7) -> float:
     """Seconds to the next look: rare while the end is far, close together around the typical end.
 
     ``near_from`` is the part of the typical time after which the end may come. With one call a look, a watched resource
-    is asked for less than 12 times a minute over the typical wait, and its end is noticed within three seconds.
+    is asked for less than 12 times a minute over the typical wait, and its end is noticed within 2.5 seconds.
     """
     near_at = typical_seconds * near_from
     if waited_seconds < near_at:
