@@ -139,7 +139,7 @@ class Gateway:
         """Draw a fault: wait, refuse, or note that the reply will be lost."""
         assert visit.call is not None
         assert visit.scope is not None
-        fault = self.world.faults.draw(visit.call.service, visit.call.operation, visit.scope.region)
+        fault = self.world.faults.draw(visit.call.service, visit.call.operation, visit.scope.region, internal=visit.internal)
         visit.fault = fault
         if fault is None:
             return

@@ -158,7 +158,9 @@ class Iam:
         found = []
         for owner in owners:
             found += [(inline, policies.parse(text)) for inline, text in owner.policies.items()]
-            found += [(p.name, policies.parse(p.default_version.document)) for p in owner.managed_policies.values()]
+            for managed in owner.managed_policies.values():
+                current = next(v for v in managed.versions if v.version_id == managed.default_version_id)
+                found.append((managed.name, policies.parse(current.document)))
         return found
 
     def _check_signature(self, context: Context, call: wire.Call, environ: wire.Environ, body: bytes) -> None:

@@ -165,7 +165,15 @@ def _arns(context: Context, service: str, params: dict[str, Any]) -> Iterator[st
         if value.startswith(f"arn:{context.partition}:{_PREFIX.get(service, service)}:"):
             yield value
         elif form is not None:
-            yield context.arn(_PREFIX.get(service, service), form.format(value))
+            yield (service == "sagemaker" and _hyperpod(context, value)) or context.arn(_PREFIX.get(service, service), form.format(value))
+
+
+def _hyperpod(context: Context, name: str) -> str | None:
+    """A HyperPod cluster's ARN ends with its id, not with its name."""
+    for arn, cluster in context.world.section("hyperpod").get("clusters", {}).items():
+        if cluster["name"] == name and arn.split(":")[3] == context.region:
+            return str(arn)
+    return None
 
 
 def passed_roles(service: str, operation: str, params: Any, path: str = "") -> Iterator[str]:

@@ -1,0 +1,295 @@
+"""Write the control plane's IAM policies (deploy/iam) and docs/how-to/permissions.md from the record of what it asks.
+
+``--record`` first runs every workflow in the sandbox and writes the record (src/instantstart/ensure/permissions.json) anew.
+A contract test compares what this would write with what is in git.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from instantstart.base import names
+from instantstart.ensure import permissions
+from instantstart.ensure.permissions import Asked
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "deploy" / "iam"
+PAGE = ROOT / "docs" / "how-to" / "permissions.md"
+RECORD = ROOT / "src" / "instantstart" / "ensure" / "permissions.json"
+#: AWS's limit of a managed policy, whitespace not counted
+MOST_CHARACTERS = 6144
+
+_ROLES = "arn:${Partition}:iam::${Account}:role/instantstart-*"
+_PROVIDERS = "arn:${Partition}:iam::${Account}:oidc-provider/oidc.eks.${Region}.*"
+_SCRIPTS, _DATA = "arn:${Partition}:s3:::sagemaker-*-lcs", "arn:${Partition}:s3:::instantstart-*-data"
+_BUCKETS = (_SCRIPTS, f"{_SCRIPTS}/*", _DATA, f"{_DATA}/*")
+_EKS = "arn:${Partition}:eks:${Region}:${Account}:"
+_HERE = {"StringEquals": {"aws:RequestedRegion": "${Region}"}}
+_OURS = {"Null": {f"aws:ResourceTag/{names.CLUSTER_TAG}": "false"}}
+_MADE_OURS = {"Null": {f"aws:RequestTag/{names.CLUSTER_TAG}": "false"}}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement: which of the recorded actions it takes (the first that matches), on what, and why a person would grant it."""
+
+    policy: str
+    sid: str
+    takes: tuple[str, ...]
+    resources: tuple[str, ...]
+    why: str
+    condition: dict[str, Any] | None = None
+    #: only questions whose resource contains this
+    about: str = ""
+
+    def matches(self, asked: Asked) -> bool:
+        """Whether the statement is the place for a recorded question."""
+        return self.about in asked.resource and any(fnmatch.fnmatchcase(asked.action, pattern) for pattern in self.takes)
+
+
+STATEMENTS = (
+    Statement(
+        "read",
+        "OurRoles",
+        ("iam:GetRole*", "iam:ListRole*", "iam:ListAttachedRolePolicies"),
+        (_ROLES,),
+        "sees whether its roles are as wanted",
+    ),
+    Statement("read", "OurProviders", ("iam:GetOpenIDConnectProvider",), (_PROVIDERS,), "sees whether the cluster's issuer is known"),
+    Statement(
+        "read",
+        "OwnRights",
+        ("iam:SimulatePrincipalPolicy",),
+        ("arn:${Partition}:iam::${Account}:role/*", "arn:${Partition}:iam::${Account}:user/*"),
+        "the preflight asks IAM what is missing before anything is made",
+    ),
+    Statement(
+        "read", "GivenBuckets", ("s3:ListBucket",), ("arn:${Partition}:s3:::*",), "a bucket you name is looked for", about="given_bucket"
+    ),
+    Statement("read", "OurBuckets", ("s3:Get*", "s3:List*"), _BUCKETS, "compares what is in its buckets"),
+    Statement("read", "Look", ("*:Describe*", "*:List*", "*:Get*"), ("*",), "inventory, quotas, offers, progress, events"),
+    Statement(
+        "network",
+        "RemoveOurs",
+        (
+            "ec2:DeleteVpc",
+            "ec2:DeleteVpcEndpoints",
+            "ec2:DeleteSubnet",
+            "ec2:DeleteRoute",
+            "ec2:DeleteRouteTable",
+            "ec2:DisassociateRouteTable",
+            "ec2:DeleteNatGateway",
+            "ec2:DetachInternetGateway",
+            "ec2:DeleteInternetGateway",
+            "ec2:ReleaseAddress",
+        ),
+        ("*",),
+        "removes the network it made; nothing without its tag",
+        _OURS,
+    ),
+    Statement(
+        "network",
+        "RemoveLeftovers",
+        ("ec2:DeleteSecurityGroup", "ec2:DeleteNetworkInterface", "elasticloadbalancing:Delete*"),
+        ("*",),
+        "removes what Kubernetes left in the VPC (Kubernetes' own tags, which IAM cannot match by pattern)",
+        _HERE,
+    ),
+    Statement("network", "MakeNetwork", ("ec2:*",), ("*",), "makes VPC, subnets, routes, NAT gateway, endpoint, security group", _HERE),
+    Statement(
+        "cluster",
+        "MakeStacks",
+        ("cloudformation:CreateStack", "cloudformation:TagResource"),
+        ("arn:${Partition}:cloudformation:${Region}:${Account}:stack/instantstart-*/*",),
+        "one stack for each cluster",
+        _MADE_OURS,
+    ),
+    Statement(
+        "cluster",
+        "RemoveStacks",
+        ("cloudformation:DeleteStack",),
+        ("arn:${Partition}:cloudformation:${Region}:${Account}:stack/instantstart-*/*",),
+        "removes that stack, or a failed one to make it again",
+    ),
+    Statement(
+        "cluster",
+        "Eks",
+        ("eks:*",),
+        (f"{_EKS}cluster/eks-*", f"{_EKS}addon/eks-*", f"{_EKS}access-entry/eks-*"),
+        "the EKS cluster, its add-ons and its access entries (SageMaker makes its own with your rights)",
+        about="cluster/",
+    ),
+    Statement(
+        "cluster",
+        "AccessPolicies",
+        ("eks:AssociateAccessPolicy",),
+        ("arn:${Partition}:eks::aws:cluster-access-policy/*",),
+        "gives itself and HyperPod their access policies",
+    ),
+    Statement(
+        "cluster",
+        "MakeHyperPod",
+        ("sagemaker:CreateCluster", "sagemaker:AddTags"),
+        ("arn:${Partition}:sagemaker:${Region}:${Account}:cluster/*",),
+        "the HyperPod cluster",
+        _MADE_OURS,
+    ),
+    Statement(
+        "cluster",
+        "RemoveHyperPod",
+        ("sagemaker:DeleteCluster",),
+        ("arn:${Partition}:sagemaker:${Region}:${Account}:cluster/*",),
+        "removes it; nothing without its tag",
+        _OURS,
+    ),
+    Statement(
+        "cluster",
+        "ServiceLinkedRoles",
+        ("iam:CreateServiceLinkedRole",),
+        ("arn:${Partition}:iam::${Account}:role/aws-service-role/*",),
+        "an account's first EKS or HyperPod cluster needs them",
+        {"StringLike": {"iam:AWSServiceName": ["eks.amazonaws.com", "*sagemaker.amazonaws.com"]}},
+    ),
+    Statement("cluster", "Buckets", ("s3:*",), _BUCKETS, "the lifecycle scripts' bucket and the data bucket"),
+    Statement(
+        "identity",
+        "PassRoles",
+        ("iam:PassRole",),
+        (_ROLES,),
+        "hands its roles to EKS and SageMaker, to nobody else",
+        {"StringEquals": {"iam:PassedToService": "<passed_to>"}},
+    ),
+    Statement(
+        "identity",
+        "AttachKnownPolicies",
+        ("iam:AttachRolePolicy", "iam:DetachRolePolicy"),
+        (_ROLES,),
+        "attaches these of AWS's own policies, no others",
+        {"ArnEquals": {"iam:PolicyARN": "<policy>"}},
+    ),
+    Statement("identity", "Providers", ("iam:*OpenIDConnectProvider",), (_PROVIDERS,), "IAM roles for the cluster's service accounts"),
+    Statement("identity", "Roles", ("iam:*Role*",), (_ROLES,), "the roles of cluster, nodes and S3 driver"),
+)
+
+
+def home(asked: Asked) -> Statement:
+    """The statement that takes a recorded question. ValueError when there is none: nothing is granted by accident."""
+    for statement in STATEMENTS:
+        if statement.matches(asked):
+            return statement
+    raise ValueError(f"no statement takes {asked.action} on {asked.resource}: add one to STATEMENTS")
+
+
+def documents(record: Iterable[Asked]) -> dict[str, dict[str, Any]]:
+    """The policies by name, their actions exactly those recorded."""
+    taken: dict[str, list[Asked]] = {statement.sid: [] for statement in STATEMENTS}
+    for asked in record:
+        taken[home(asked).sid].append(asked)
+    found: dict[str, dict[str, Any]] = {}
+    for statement in STATEMENTS:
+        if taken[statement.sid]:
+            document = found.setdefault(f"instantstart-{statement.policy}", {"Version": "2012-10-17", "Statement": []})
+            document["Statement"].append(_statement(statement, taken[statement.sid]))
+    return found
+
+
+def _statement(statement: Statement, taken: list[Asked]) -> dict[str, Any]:
+    made: dict[str, Any] = {"Sid": statement.sid, "Effect": "Allow", "Action": sorted({asked.action for asked in taken})}
+    made["Resource"] = statement.resources[0] if len(statement.resources) == 1 else list(statement.resources)
+    if statement.condition:
+        services = sorted({f"{asked.passed_to}.amazonaws.com" for asked in taken if asked.passed_to})
+        policies = sorted({"arn:${Partition}:iam::aws:policy/" + asked.policy for asked in taken if asked.policy})
+        filled = {"<passed_to>": services, "<policy>": policies}
+        made["Condition"] = {
+            operator: {key: filled.get(value, value) if isinstance(value, str) else value for key, value in tests.items()}
+            for operator, tests in statement.condition.items()
+        }
+    return made
+
+
+def size(document: dict[str, Any]) -> int:
+    """The characters that AWS counts."""
+    return len("".join(json.dumps(document).split()))
+
+
+def page(found: dict[str, dict[str, Any]]) -> str:
+    """docs/how-to/permissions.md."""
+    whys = {s.sid: s.why for s in STATEMENTS}
+    lines = [_HEAD]
+    for name, document in found.items():
+        lines += [f"\n## `{name}` ({size(document):,} of {MOST_CHARACTERS:,} characters)\n"]
+        lines += ["| statement | for what | actions |", "| --- | --- | --- |"]
+        lines += [f"| {s['Sid']} | {whys[s['Sid']]} | {_told(s['Action'])} |" for s in document["Statement"]]
+    return "\n".join(lines) + "\n" + _TAIL
+
+
+def _told(actions: list[str]) -> str:
+    return ", ".join(f"`{action}`" for action in actions)
+
+
+_HEAD = """<!-- Generated by tools/generate_policies.py. Do not edit. -->
+# What the control plane may do on AWS
+
+Four managed policies in `deploy/iam`, made from a record of what every workflow asks of IAM (`tools/generate_policies.py --record` makes
+the record anew): the calls on the wire, what CloudFormation and SageMaker do with the caller's rights, the calls of rarer paths in the
+source, and what AWS asks beside them. Nothing else is in them. The sandbox runs all workflows with exactly these policies enforced, in
+three partitions; they have not been tried against AWS itself.
+
+Fill in the place and create them (a role can hold ten):
+
+    for name in read network cluster identity; do
+      sed -e 's/${Partition}/aws/g; s/${Region}/us-west-2/g; s/${Account}/123456789012/g' \\
+        deploy/iam/instantstart-$name.json > /tmp/$name.json
+      aws iam create-policy --policy-name instantstart-$name --policy-document file:///tmp/$name.json
+    done
+
+`${Region}` may be `*` for all regions. Attach them to the role that the control plane runs as. That role gets an access entry in each
+EKS cluster it makes. `read` alone is enough to look; the preflight says which actions are missing.
+
+Not in them, on purpose: buying training plans, raising quotas, a shell on nodes. Your organisation's own guardrails (SCPs, a permissions
+boundary: `INSTANTSTART_PERMISSIONS_BOUNDARY`) stay in force above them.
+"""
+_TAIL = """
+The names behind the patterns: roles `instantstart-TAG-...`, stacks `instantstart-TAG-eks`, EKS clusters `eks-TAG`, buckets
+`sagemaker-TAG-...-lcs` and `instantstart-TAG-...-data`. Everything made carries the tag `instantstart.dev/cluster`.
+"""
+
+
+def generated() -> dict[Path, str]:
+    """Every file this writes, and its text."""
+    found = documents(permissions.recorded())
+    files = {FOLDER / f"{name}.json": json.dumps(document, indent=2) + "\n" for name, document in found.items()}
+    return files | {PAGE: page(found)}
+
+
+def record() -> None:
+    """Run everything in a sandbox and write the record. Takes a minute or three."""
+    from tests.aws import everything, recording
+
+    with tempfile.TemporaryDirectory() as folder:
+        entries = recording.record(*everything.asked_in_a_full_run(Path(folder)))
+    RECORD.write_text("[\n" + ",\n".join("  " + json.dumps(entry) for entry in entries) + "\n]\n")
+    permissions.recorded.cache_clear()
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--record", action="store_true", help="run every workflow in the sandbox first")
+    if parser.parse_args().record:
+        record()
+    for path, text in generated().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        print(f"{path.relative_to(ROOT)}: {len(text)} characters")
+
+
+if __name__ == "__main__":
+    main()
