@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from botocore.retries.standard import ExponentialBackoff
 from tests.clusters.crank import Crank, Turned
 from tests.clusters.worlds import REGION, SandboxProcess, bundles
 
@@ -34,6 +35,8 @@ def shared_room(shared_sandbox: SandboxProcess, tmp_path_factory: pytest.TempPat
     with pytest.MonkeyPatch.context() as patch:
         for name, value in shared_sandbox.environment().items():
             patch.setenv(name, value)
+        # botocore's pauses between its own tries are real seconds; the tries stay, the pauses go
+        patch.setattr(ExponentialBackoff, "delay_amount", lambda self, context: 0.0)
         made = main.compose(Settings(data_dir=tmp_path_factory.mktemp("house"), bundles_dir=bundles(), region=REGION))
         yield made
         made.kube.close()

@@ -22,7 +22,7 @@ REGION = "us-west-2"
 ZONES = ("usw2-az1", "usw2-az2", "usw2-az3")
 READY_SECONDS = 90.0
 _ID = re.compile(r"\b([a-z]+(?:-[a-z]+)?)-[0-9a-f]{8,32}\b")
-_ISSUER = re.compile(r"(id/)[0-9A-F]{32}")
+_ISSUER = re.compile(r"(id/)[0-9A-F]{32}|(ComputeSecurityGroup-)[A-Za-z0-9]+")
 
 
 class SandboxProcess:
@@ -136,7 +136,7 @@ def wait_for(log: Path, sign: str, child: subprocess.Popen[str], times: int = 1)
 def inventory(sandbox: SandboxProcess, region: str = REGION) -> list[str]:
     """Everything in the account that a person would see, one line each, ids taken out: two equal lists are two equal worlds."""
     lines = [*_network(sandbox, region), *_compute(sandbox, region), *_global(sandbox, region)]
-    return sorted(_ISSUER.sub(r"\1*", _ID.sub(r"\1-*", line)) for line in lines)
+    return sorted(_ISSUER.sub("*", _ID.sub(r"\1-*", line)) for line in lines)
 
 
 def _named(tags: Any) -> str:

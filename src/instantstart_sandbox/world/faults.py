@@ -35,6 +35,11 @@ class Fault:
     id: int = 0
     hits: int = 0
 
+    @property
+    def passes(self) -> bool:
+        """AWS's services try again among themselves when one of them is busy or its answer is lost: no client sees that."""
+        return self.code in _WORDS or (self.when == "after" and not self.code)
+
     def error(self, service: str) -> tuple[str, str, int]:
         """Code, message and HTTP status of this fault in a service."""
         words = _WORDS.get(self.code)
@@ -90,12 +95,14 @@ class Faults:
             self._rules.append(fault)
         return fault
 
-    def draw(self, service: str, operation: str, region: str) -> Fault | None:
-        """The fault that strikes this call, counted off; None: fair weather."""
+    def draw(self, service: str, operation: str, region: str, *, internal: bool = False) -> Fault | None:
+        """The fault that strikes this call, counted off; None: fair weather. ``internal``: one service of AWS calls another."""
         name = f"{service}:{operation}"
         with self._lock:
             for fault in self._rules:
                 if fault.count is not None and fault.count <= 0:
+                    continue
+                if internal and fault.passes:
                     continue
                 if fault.region not in ("", region) or not re.fullmatch(fault.match, name):
                     continue

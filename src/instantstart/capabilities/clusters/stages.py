@@ -28,6 +28,7 @@ from instantstart.ensure import (
     outside,
     principals,
     scripts,
+    slots,
     stacks,
     volumes,
     workloads,
@@ -251,14 +252,17 @@ def releases(room: Room, where: Site) -> list[Release]:
 
 
 def await_dependencies(room: Room, run: Run) -> Outcome:
-    """Everything observed: ACTIVE and ready, or waiting for the first node and for nothing else."""
+    """Everything observed: ACTIVE and ready, or waiting for the first node and for nothing else. With nodes there, lacking is lacking."""
     where = site(room, run.spec)
     kube = _kube(room, where)
     seen = observe_dependencies(room, where, kube, cert_manager=run.spec.cert_manager)
-    waiting = [item["name"] for item in seen if item["state"] == "waiting_for_nodes"]
-    open_items = [item for item in seen if item["state"] not in ("ready", "waiting_for_nodes")]
+    joined = any(n.usable for n in nodes.read(kube))
+    waiting = [item["name"] for item in seen if item["state"] == "waiting_for_nodes" and not joined]
+    open_items = [item for item in seen if item["state"] != "ready" and item["name"] not in waiting]
     if open_items:
         told = "; ".join(f"{item['name']}: {item['why'] or item['state']}" for item in open_items[:3])
+        lacking = slots.read(kube) if joined else None
+        told += f" ({lacking.sentence()})" if lacking and lacking.needed > lacking.total else ""
         return Wait(5, told, Progress(len(seen) - len(open_items), len(seen), "components"))
     note = f"Waiting for the first node, as is normal: {', '.join(waiting)}" if waiting else None
     return Done({"components": seen, "waiting_for_nodes": waiting}, note=note)

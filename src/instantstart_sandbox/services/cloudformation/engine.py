@@ -80,7 +80,7 @@ class Engine:
 
         A rule with ``when: after`` lets the act happen and fails the resource then.
         """
-        fault = self.world.faults.draw("cloudformation", subject, stack["region"])
+        fault = self.world.faults.draw("cloudformation", subject, stack["region"], internal=True)
         if fault is not None and fault.code and fault.when == "before":
             raise Failure(fault.message, handler_code(fault.code))
         yield
