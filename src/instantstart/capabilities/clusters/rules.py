@@ -10,7 +10,7 @@ from typing import Any, Literal
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
 from instantstart.capabilities.clusters import specs
-from instantstart.ensure import cidr, eks, hyperpod, network, offers, stacks
+from instantstart.ensure import cidr, eks, hyperpod, network, offers, permissions, stacks
 
 Level = Literal["ok", "warn", "fail", "unknown"]
 VPC_QUOTA, ADDRESS_QUOTA = "L-F678F1CE", "L-0263D0A3"
@@ -110,7 +110,7 @@ def observe(where: Site, ask: specs.RunPreflight | specs.ClusterTarget, now: flo
         subnets=_maybe(lambda: tuple(network.list_subnets(aws, str(ask.vpc_id)))) if ask.vpc_id else (),
         stack=stacks.find_stack(aws, where.names.stack),
         eks=eks.find_cluster(aws, where.names.eks_cluster),
-        denied=_denied_actions(aws, identity.principal_arn),
+        denied=permissions.unmet(aws, where.names, identity.principal_arn),
         now=now,
     )
 
@@ -130,34 +130,6 @@ def _used(aws: Aws, instance_type: str) -> int | None:
         return None
     groups = [g for cluster in found if cluster for g in cluster.get("InstanceGroups", ())]
     return sum(int(g.get("TargetCount", 0)) for g in groups if g.get("InstanceType") == instance_type)
-
-
-#: the calls of the pipeline that change something; simulated before the first of them is made
-NEEDED_ACTIONS = (
-    "cloudformation:CreateStack",
-    "ec2:CreateVpc",
-    "ec2:CreateSubnet",
-    "ec2:CreateNatGateway",
-    "ec2:CreateSecurityGroup",
-    "eks:CreateCluster",
-    "eks:CreateAccessEntry",
-    "eks:CreateAddon",
-    "iam:CreateRole",
-    "iam:PassRole",
-    "iam:CreateOpenIDConnectProvider",
-    "s3:CreateBucket",
-    "sagemaker:CreateCluster",
-)
-
-
-def _denied_actions(aws: Aws, principal_arn: str) -> tuple[str, ...] | None:
-    try:
-        told = aws.pages(
-            "iam", "simulate_principal_policy", "EvaluationResults", PolicySourceArn=principal_arn, ActionNames=list(NEEDED_ACTIONS)
-        )
-    except problems.Problem:
-        return None
-    return tuple(r["EvalActionName"] for r in told if r["EvalDecision"] != "allowed")
 
 
 Check = Callable[[Any, Facts], Finding | None]
