@@ -2,18 +2,25 @@ import "@cloudscape-design/global-styles/index.css";
 import "./app/style.css";
 import I18nProvider from "@cloudscape-design/components/i18n";
 import messages from "@cloudscape-design/components/i18n/messages/all.en.json";
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
-import { problemOf } from "./api/problems";
+import { isSignedOut, problemOf } from "./api/problems";
 import { NoticesProvider } from "./app/notifications";
 import { router } from "./app/routes";
 import { applyTheme } from "./app/theme";
 
 const MAX_RETRIES = 2;
+const ME = "/api/v1/me";
 
-const queries = new QueryClient({
+const queries: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error, query) => {
+      // the session has ended: ask who we are, and the shell leads to the sign-in page
+      if (isSignedOut(error) && query.queryKey[1] !== ME) void queries.invalidateQueries({ queryKey: ["get", ME] });
+    },
+  }),
   defaultOptions: {
     queries: {
       staleTime: 2_000,

@@ -65,6 +65,8 @@ export interface paths {
         /**
          * Delete a cluster
          * @description Delete everything the cluster is made of, dependants first. Ask for the plan first: it carries the approval.
+         *
+         *     What an agent asks for waits until an administrator, a person, says yes.
          */
         delete: operations["cluster_delete"];
         options?: never;
@@ -383,7 +385,7 @@ export interface paths {
         put?: never;
         /**
          * Approve a waiting operation
-         * @description Let an operation begin that waits for a person's yes. Agents cannot approve.
+         * @description Let an operation begin that waits for a person's yes: an administrator's, never an agent's.
          */
         post: operations["operation_approve"];
         delete?: never;

@@ -5,7 +5,8 @@ export type Cluster = Schemas["ClusterView"];
 
 const PAGE = 200;
 const MOST_PAGES = 10;
-const REFRESH_MS = 5_000;
+const REFRESH_MS = 15_000;
+const BUSY_REFRESH_MS = 4_000;
 
 /** Every cluster, page after page, so that the table can sort and filter all of them. */
 async function readClusters(): Promise<{ items: Cluster[]; page: Schemas["ClusterPage"] }> {
@@ -21,5 +22,10 @@ async function readClusters(): Promise<{ items: Cluster[]; page: Schemas["Cluste
 }
 
 export function useClusters() {
-  return useQuery({ queryKey: ["get", "/api/v1/clusters", "all"], queryFn: readClusters, refetchInterval: REFRESH_MS });
+  return useQuery({ queryKey: ["get", "/api/v1/clusters", "all"], queryFn: readClusters, refetchInterval: ({ state }) => refresh(state.data?.items ?? []) });
+}
+
+/** How often to look: more often while something works on one of them. */
+export function refresh(clusters: readonly Cluster[]): number {
+  return clusters.some((each) => each.operation) ? BUSY_REFRESH_MS : REFRESH_MS;
 }

@@ -1,8 +1,9 @@
 import BreadcrumbGroup from "@cloudscape-design/components/breadcrumb-group";
+import { useEffect } from "react";
 import { useLocation, useNavigate } from "react-router";
 import { words } from "../components/Status";
 
-/** The way here, from the address itself. */
+/** The way here, from the address itself; the title of the window says it too. */
 export function Breadcrumbs() {
   const navigate = useNavigate();
   const parts = useLocation().pathname.split("/").filter(Boolean);
@@ -10,6 +11,10 @@ export function Breadcrumbs() {
     text: i === 0 || part === "create" ? words(decodeURIComponent(part)) : decodeURIComponent(part),
     href: `/${parts.slice(0, i + 1).join("/")}`,
   }));
+  const title = [...items.map((each) => each.text).reverse(), "InstantStart"].join(" - ");
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
   return (
     <BreadcrumbGroup
       items={[{ text: "InstantStart", href: "/" }, ...items]}

@@ -9,6 +9,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate, useParams, useSearchParams } from "react-router";
 import { $api, api, type Schemas } from "../../api/client";
+import { refresh } from "../../api/clusters";
 import { useNotices } from "../../app/notifications";
 import { ConfirmDelete } from "../../components/ConfirmDelete";
 import { ProblemAlert } from "../../components/ProblemAlert";
@@ -20,13 +21,12 @@ import { StageModal } from "./StageModal";
 import { type StageAct, STAGES, VERIFY } from "./stages";
 import { EventsTab, NodesTab, StorageTab } from "./tabs";
 
-const REFRESH_MS = 5_000;
 const CONNECT = STAGES.find((each) => each.stage === "connection")!;
 const STORAGE = STAGES.find((each) => each.stage === "storage")!;
 
 export function ClusterDetail() {
   const { cluster = "" } = useParams();
-  const read = $api.useQuery("get", "/api/v1/clusters/{cluster}", { params: { path: { cluster } } }, { refetchInterval: REFRESH_MS });
+  const read = $api.useQuery("get", "/api/v1/clusters/{cluster}", { params: { path: { cluster } } }, { refetchInterval: ({ state }) => refresh(state.data ? [state.data.cluster] : []) });
   if (!read.data) {
     return read.error ? <ProblemAlert error={read.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} /> : <Spinner size="large" />;
   }
