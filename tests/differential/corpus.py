@@ -149,6 +149,6 @@ def scenarios() -> list[Scenario]:
     """All scenarios of all files."""
     found = []
     for path in sorted(FOLDER.glob("*.yaml")):
-        for name, steps in yaml.safe_load(path.read_text()).items():
+        for name, steps in yaml.load(path.read_text(), Loader=yaml.CSafeLoader).items():
             found.append(Scenario(path.stem, name, tuple(steps)))
     return found

@@ -66,6 +66,10 @@ class Side:
     tls: ssl.SSLContext
     kubeconfig: Path
 
+    def authority(self, cluster: Mapping[str, Any]) -> str:
+        """The PEM text of the certificate authority in a kubeconfig's cluster."""
+        return _text(cluster, "certificate-authority")
+
     def client(self) -> httpx2.Client:
         """A client whose requests look the same on both sides (a manager is named by the user agent)."""
         return httpx2.Client(base_url=self.url, headers={"User-Agent": "differential/1.0", **self.headers}, verify=self.tls, timeout=60)

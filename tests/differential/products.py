@@ -1,0 +1,40 @@
+"""Every Kubernetes object that the product can make. Whoever adds a maker of objects adds it to ``MAKERS``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import instantstart_sandbox
+from instantstart.ensure.volumes import S3Volume
+
+Object = dict[str, Any]
+_BUNDLES = Path(instantstart_sandbox.__file__).parent / "bundles"
+
+
+def bundles() -> Iterator[tuple[str, Object]]:
+    """The dependency bundles, file by file in the order in which they are applied."""
+    for path in sorted(_BUNDLES.glob("*/*.yaml")):
+        for number, document in enumerate(filter(None, yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader))):
+            yield f"{path.parent.name}/{path.stem}[{number}] {document['kind']}", document
+
+
+def volumes() -> Iterator[tuple[str, Object]]:
+    """S3 volumes: with defaults, with everything set, and all between."""
+    for prefix, read_only, owner in itertools.product(("", "team/a/"), (False, True), (None, 1000)):
+        volume = S3Volume("data", "ns", "a-bucket", "region-1", prefix, read_only, owner, owner)
+        for resource in volume.release().resources:
+            about = " ".join(filter(None, [prefix, "read-only" if read_only else "", f"uid {owner}" if owner else ""]))
+            yield f"s3 volume {about or 'plain'} {resource['kind']}", dict(resource)
+
+
+MAKERS: tuple[Callable[[], Iterator[tuple[str, Object]]], ...] = (bundles, volumes)
+
+
+def everything() -> list[tuple[str, Object]]:
+    """(what it is, the object)"""
+    return [made for maker in MAKERS for made in maker()]

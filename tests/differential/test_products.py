@@ -1,0 +1,82 @@
+"""Every object that the product makes is taken by a real server without a word: fieldValidation=Strict, as a dry run."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml
+from tests.differential.corpus import MEDIA
+from tests.differential.grounds import ground
+from tests.differential.products import everything
+from tests.differential.sides import Side
+
+Object = dict[str, Any]
+PRODUCTS = everything()
+SHARED = Path(__file__).parents[3] / "shared" / "crds"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def definitions() -> list[Path]:
+    """The definitions of the operators that we talk to, where the shared folder is there."""
+    return sorted(SHARED.glob("*.yaml"))
+
+
+def resource_path(client: httpx2.Client, obj: Object, namespace: str) -> str:
+    """Where an object is written to, by the server's own discovery."""
+    version = obj["apiVersion"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    served = client.get(root).raise_for_status().json()["resources"]
+    found = next(r for r in served if r["kind"] == obj["kind"] and "/" not in r["name"])
+    middle = f"/namespaces/{namespace}" if found["namespaced"] else ""
+    return f"{root}{middle}/{found['name']}/{obj['metadata']['name']}"
+
+
+def try_apply(client: httpx2.Client, obj: Object, namespace: str) -> httpx2.Response:
+    """A server-side apply that is checked strictly and kept nowhere."""
+    body = copy.deepcopy(obj)
+    if body["metadata"].get("namespace"):
+        body["metadata"]["namespace"] = namespace  # it need not be there for the object to be checked
+    query = {"fieldManager": "differential", "fieldValidation": "Strict", "dryRun": "All", "force": "true"}
+    path = resource_path(client, body, namespace)
+    return client.request("PATCH", path, params=query, json=body, headers={"Content-Type": MEDIA["apply"]})
+
+
+def refusals(side: Side, objects: list[tuple[str, Object]]) -> list[str]:
+    """What one side has against the objects, warnings included."""
+    told = []
+    with ground(side) as (client, namespace):
+        for about, obj in objects:
+            answer = try_apply(client, obj, namespace)
+            if answer.status_code >= 300:
+                told.append(f"{about}: {answer.status_code} {answer.json()['message']}")
+            elif "warning" in answer.headers:
+                told.append(f"{about}: warning {answer.headers['warning']}")
+    return told
+
+
+def shared_definitions() -> list[tuple[str, Object]]:
+    """Skips where there are none."""
+    if not definitions():
+        pytest.skip("the shared folder with the operators' definitions is not here")
+    return [(path.stem, yaml.load(path.read_text(), Loader=yaml.CSafeLoader)) for path in definitions()]
+
+
+def test_the_real_server_takes_what_the_product_makes(real: Side) -> None:
+    assert refusals(real, PRODUCTS) == []
+
+
+def test_the_sandbox_takes_what_the_product_makes(ours: Side) -> None:
+    assert refusals(ours, PRODUCTS) == []
+
+
+def test_both_sides_say_the_same_of_the_operators_definitions(real: Side, ours: Side) -> None:
+    wanted = shared_definitions()
+    assert refusals(ours, wanted) == refusals(real, wanted)
+
+
+def test_the_sandbox_takes_the_operators_definitions(ours: Side) -> None:
+    assert refusals(ours, shared_definitions()) == []
