@@ -1,0 +1,168 @@
+"""A deletion ends with an empty account, or names each thing that is in its way and why that is not ours to delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.clusters.crank import Crank, Turned
+from tests.clusters.worlds import SandboxProcess, inventory
+
+from instantstart.capabilities.clusters import specs, workflows
+from instantstart.ensure import eks
+
+STAGES = tuple(stage.name for stage in workflows.CREATE_CLUSTER.stages() if stage.name != "cert_manager")
+#: what is made by then: a role and buckets while the stack is on its way, the EKS cluster, the subnet, HyperPod on its way
+CUTS = ("scripts", "stack", "subnet", "csi_role", "hyperpod")
+
+
+def ended(turned: Turned) -> tuple[str, str, Any]:
+    """For an assertion's words."""
+    return turned.status, turned.stopped_at, turned.problem and turned.problem.document()
+
+
+@pytest.mark.parametrize("stage", [pytest.param(s, marks=() if s in CUTS else pytest.mark.slow) for s in STAGES])
+def test_a_creation_cancelled_after_any_stage_can_be_deleted_to_the_last_resource(job: Any, sandbox: SandboxProcess, stage: str) -> None:
+    empty = inventory(sandbox)
+    assert job.create(until=stage).status == "cancelled"
+    gone = job.delete()
+    assert gone.status == "succeeded", ended(gone)
+    assert inventory(sandbox) == empty
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ticks", range(5, 105, 9))
+def test_a_creation_cancelled_between_any_two_ticks_can_be_deleted(job: Any, crank: Crank, sandbox: SandboxProcess, ticks: int) -> None:
+    empty = inventory(sandbox)
+    begun = crank.run(workflows.CREATE_CLUSTER, job.target(), until="account")
+    crank.turn(begun, ticks=ticks)
+    gone = job.delete()
+    assert gone.status == "succeeded", ended(gone)
+    assert inventory(sandbox) == empty
+
+
+def test_a_failed_creation_is_deleted_and_made_again_though_no_eks_cluster_ever_stood(job: Any, sandbox: SandboxProcess) -> None:
+    empty = inventory(sandbox)
+    sandbox.fault("cloudformation:.*/Vpc/Create", code="VpcLimitExceeded", message="The maximum number of VPCs has been reached.")
+    failed = job.create()
+    assert (failed.status, failed.stopped_at, failed.problem.kind) == ("blocked", "stack", "out_of_quota"), ended(failed)
+    assert "maximum number of VPCs" in failed.problem.detail
+    stacks = sandbox.client("cloudformation").describe_stacks()["Stacks"]
+    assert [s["StackStatus"] for s in stacks] == ["ROLLBACK_COMPLETE"]
+    gone = job.delete()
+    assert gone.status == "succeeded", ended(gone)
+    assert inventory(sandbox) == empty
+
+
+def test_a_retry_removes_the_failed_stack_and_goes_on(job: Any, crank: Crank, sandbox: SandboxProcess) -> None:
+    sandbox.fault("cloudformation:.*/NatGateway/Create", code="InternalFailure", message="the gateway could not be made")
+    failed = job.create(until="stack")
+    assert (failed.status, failed.problem.code) == ("failed", "stack.failed"), ended(failed)
+    assert "AWS::EC2::NatGateway NatGateway could not be made" in failed.problem.detail
+    assert failed.problem.evidence["last_event"]["resource"] == "NatGateway"
+    again = crank.retry(failed, until="stack")
+    assert again.learned["stack"]["stack"] == job.site.names.stack
+    assert "is being removed, to be made again" in again.sentences("stack")
+
+
+@pytest.fixture
+def standing(job: Any) -> Any:
+    """A finished cluster."""
+    made = job.create()
+    assert made.status == "succeeded", ended(made)
+    return job
+
+
+def _kube(job: Any) -> Any:
+    where = job.site
+    return job.crank.room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
+
+
+def _interface(sandbox: SandboxProcess, job: Any, **tags: str) -> str:
+    """A network interface in the cluster's compute subnet with the compute group, as a dead plugin or a stranger leaves one."""
+    ec2 = sandbox.client("ec2")
+    mine = [{"Name": "tag:instantstart.dev/role", "Values": ["compute-subnet"]}]
+    subnet = ec2.describe_subnets(Filters=mine)["Subnets"][0]
+    group = next(g for g in ec2.describe_security_groups()["SecurityGroups"] if "ComputeSecurityGroup" in g["GroupName"])
+    made = ec2.create_network_interface(
+        SubnetId=subnet["SubnetId"],
+        Groups=[group["GroupId"]],
+        Description="a file server of another team" if not tags else "aws-K8S-i-0abc",
+        TagSpecifications=[{"ResourceType": "network-interface", "Tags": [{"Key": k, "Value": v} for k, v in tags.items()]}] if tags else [],
+    )
+    return str(made["NetworkInterface"]["NetworkInterfaceId"])
+
+
+def test_load_balancers_and_dangling_interfaces_of_kubernetes_go_first(standing: Any, sandbox: SandboxProcess) -> None:
+    kube = _kube(standing)
+    port = {"port": 80, "targetPort": 80}
+    service = {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [port]}
+    kube.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}, "spec": service})
+    for _ in range(30):
+        sandbox.warp(10)
+        if sandbox.client("elbv2").describe_load_balancers()["LoadBalancers"]:
+            break
+    assert sandbox.client("elbv2").describe_load_balancers()["LoadBalancers"]
+    _interface(sandbox, standing, **{"node.k8s.amazonaws.com/instance_id": "i-0abc"})
+    gone = standing.delete()
+    assert gone.status == "succeeded", ended(gone)
+    assert "Service default/web" in gone.sentences("services")
+    assert "network plugin left behind" in gone.sentences("leftovers") + gone.sentences("subnets")
+    assert not sandbox.client("elbv2").describe_load_balancers()["LoadBalancers"]
+    assert not any(line.startswith(("vpc ", "interface", "security-group")) for line in inventory(sandbox))
+
+
+def test_a_strangers_interface_is_named_and_a_second_try_resumes(standing: Any, crank: Crank, sandbox: SandboxProcess) -> None:
+    stranger = _interface(sandbox, standing)
+    stuck = standing.delete()
+    assert (stuck.status, stuck.problem.code) == ("blocked", "cluster.delete_blocked"), ended(stuck)
+    assert stranger in stuck.problem.detail
+    assert "a file server of another team" in stuck.problem.detail
+    assert stuck.problem.hint
+    assert "retry" in stuck.problem.hint
+    assert sandbox.client("ec2").describe_network_interfaces(NetworkInterfaceIds=[stranger])["NetworkInterfaces"]
+    sandbox.client("ec2").delete_network_interface(NetworkInterfaceId=stranger)
+    done = crank.retry(stuck)
+    assert done.status == "succeeded", ended(done)
+    assert not any(line.startswith(("vpc ", "eks ", "hyperpod ", "stack ")) for line in inventory(sandbox))
+
+
+def test_a_security_group_that_is_held_for_a_while_is_asked_for_again(standing: Any, sandbox: SandboxProcess) -> None:
+    sandbox.fault("cloudformation:.*/ComputeSecurityGroup/Delete", code="DependencyViolation", message="has a dependent object", count=3)
+    gone = standing.delete()
+    assert gone.status == "succeeded", ended(gone)
+
+
+def test_a_deletion_ends_though_the_api_server_is_away(standing: Any, sandbox: SandboxProcess) -> None:
+    entry = sandbox.client("eks").list_access_entries(clusterName=standing.site.names.eks_cluster)["accessEntries"]
+    for principal in entry:
+        sandbox.client("eks").delete_access_entry(clusterName=standing.site.names.eks_cluster, principalArn=principal)
+    sandbox.warp(60)
+    gone = standing.delete()
+    assert gone.status == "succeeded", ended(gone)
+    assert "looked for by tag instead" in gone.sentences("services")
+
+
+def test_data_is_kept_and_named_unless_its_loss_is_asked_for(standing: Any, sandbox: SandboxProcess) -> None:
+    bucket = standing.site.names.data_bucket
+    sandbox.client("s3").put_object(Bucket=bucket, Key="weights/step-1", Body=b"x")
+    gone = standing.delete()
+    assert gone.status == "succeeded", ended(gone)
+    assert gone.result["kept"] == [f"bucket {bucket}"]
+    assert [line for line in inventory(sandbox) if line.startswith("bucket")] == [f"bucket {bucket} ['weights/step-1']"]
+    rest = standing.crank.run(workflows.DELETE_CLUSTER, specs.DeleteTarget(tag=standing.tag, region=standing.region, delete_data=True))
+    assert rest.status == "succeeded", ended(rest)
+    assert not [line for line in inventory(sandbox) if line.startswith("bucket")]
+
+
+def test_what_an_organisation_forbids_to_delete_is_told_not_hidden(standing: Any, crank: Crank, sandbox: SandboxProcess) -> None:
+    words = (
+        "You are not authorized to perform: ec2:DeleteSubnet on resource: arn:aws:ec2:us-west-2:111122223333:subnet/x "
+        "with an explicit deny in a service control policy"
+    )
+    sandbox.fault("ec2:DeleteSubnet", code="UnauthorizedOperation", message=words, status=403)
+    stuck = standing.delete()
+    assert (stuck.status, stuck.stopped_at, stuck.problem.kind) == ("blocked", "subnets", "denied"), ended(stuck)
+    assert stuck.problem.evidence["action"] == "ec2:DeleteSubnet"
+    assert stuck.problem.evidence["deny"] == "service control policy"
+    assert crank.retry(stuck).status == "succeeded"
