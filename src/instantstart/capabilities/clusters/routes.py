@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
-from instantstart.base import names, problems
+from instantstart.base import names, patterns, problems
 from instantstart.capabilities.clusters import plans, rules, specs, views
 from instantstart.capabilities.doors import (
-    Admin,
     AdminOrAgent,
     Caller,
     DryRun,
@@ -31,7 +30,7 @@ from instantstart.store.records import ClusterRow
 router = APIRouter(tags=["clusters"])
 
 ClusterPath = Annotated[str, Path(max_length=128, description="Tag of the cluster.")]
-RegionQuery = Annotated[str | None, Query(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$", description="AWS region; left out: the server's own.")]
+RegionQuery = Annotated[str | None, Query(pattern=patterns.REGION, description="AWS region; left out: the server's own.")]
 
 
 @dataclass(frozen=True)
@@ -231,7 +230,7 @@ def list_zones(
     _caller: Viewer,
     region: RegionQuery = None,
     instance_type: Annotated[
-        str | None, Query(pattern=r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$", description="Say for each zone whether it offers this type.")
+        str | None, Query(pattern=patterns.INSTANCE_TYPE, description="Say for each zone whether it offers this type.")
     ] = None,
 ) -> ZoneList:
     """The zones this account can use for HyperPod nodes."""
@@ -244,7 +243,7 @@ def list_instance_types(
     _caller: Viewer,
     region: RegionQuery = None,
     zone: Annotated[str | None, Query(max_length=40, description="Only types offered in this zone (name or id).")] = None,
-    contains: Annotated[str, Query(max_length=40, pattern=r"^[a-z0-9.-]*$", description="Only names that contain this, such as g5.")] = "",
+    contains: Annotated[str, Query(max_length=40, pattern=patterns.INSTANCE_TYPE_PART, description="Only names with this in them.")] = "",
     spot: Annotated[bool, Query(description="Show the Spot quota.")] = False,
     limit: Annotated[int, Query(ge=1, le=300, description="Most types to answer.")] = 50,
 ) -> InstanceTypeList:

@@ -6,44 +6,42 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from instantstart.base import names
+from instantstart.base import names, patterns
 
 Tag = Annotated[
     str,
     Field(
         min_length=1,
         max_length=names.TAG_LIMIT,
-        pattern=names.TAG_PATTERN,
+        pattern=patterns.TAG,
         description="Short name of the cluster; every AWS name is derived from it. Letters, digits, '-', '_', '.'.",
         examples=["hypd-1130"],
     ),
 ]
 Region = Annotated[
     str,
-    Field(
-        pattern=r"^[a-z]{2}(-[a-z]+)+-\d$", description="AWS region, such as us-west-2. Left out: the server's own.", examples=["us-west-2"]
-    ),
+    Field(pattern=patterns.REGION, description="AWS region, such as us-west-2. Left out: the server's own.", examples=["us-west-2"]),
 ]
-VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$", description="An existing VPC to build in; left out: a new one.")]
-SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
+VpcId = Annotated[str, Field(pattern=patterns.VPC_ID, description="An existing VPC to build in; left out: a new one.")]
+SubnetId = Annotated[str, Field(pattern=patterns.SUBNET_ID)]
 Zone = Annotated[
     str,
     Field(
         min_length=4,
         max_length=40,
-        pattern=r"^[a-z0-9-]+$",
+        pattern=patterns.ZONE,
         description="Availability zone of the compute nodes: its name or its id.",
         examples=["usw2-az2"],
     ),
 ]
 InstanceType = Annotated[
     str,
-    Field(pattern=r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$", description="SageMaker instance type, with the ml. prefix.", examples=["ml.g5.8xlarge"]),
+    Field(pattern=patterns.INSTANCE_TYPE, description="SageMaker instance type, with the ml. prefix.", examples=["ml.g5.8xlarge"]),
 ]
 Bucket = Annotated[
     str,
     Field(
-        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+        pattern=patterns.BUCKET,
         description="An existing S3 bucket to mount; left out: a bucket is made.",
         examples=["my-datasets"],
     ),
@@ -65,7 +63,7 @@ class EksAsk(Ask):
         str | None,
         Field(
             default=None,
-            pattern=r"^1\.\d{2}$",
+            pattern=patterns.KUBERNETES_VERSION,
             description="Kubernetes minor version; left out: the newest that HyperPod and EKS both take.",
         ),
     ]
@@ -80,7 +78,7 @@ class EksAsk(Ask):
         str | None,
         Field(
             default=None,
-            pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$",
+            pattern=patterns.CIDR,
             description="Range of the new VPC, /16 to /19; left out: a free one is chosen.",
         ),
     ]
@@ -112,13 +110,13 @@ class HyperPodAsk(Ask):
         str | None,
         Field(
             default=None,
-            pattern=r"^arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:training-plan/.+$",
+            pattern=patterns.TRAINING_PLAN_ARN,
             description="With capacity_type training_plan: its ARN.",
         ),
     ]
     instance_group_name: Annotated[
         str,
-        Field(default="workers", max_length=63, pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", description="Name of the first instance group."),
+        Field(default="workers", max_length=63, pattern=patterns.INSTANCE_GROUP, description="Name of the first instance group."),
     ]
     volume_gib: Annotated[int, Field(default=500, ge=1, le=16384, description="Size of each node's extra volume, in GiB.")]
     deep_health_checks: Annotated[
@@ -127,7 +125,7 @@ class HyperPodAsk(Ask):
     ]
     subnet_id: Annotated[
         str | None,
-        Field(default=None, pattern=r"^subnet-[0-9a-f]{8,17}$", description="A compute subnet to use; left out: one shared subnet a zone."),
+        Field(default=None, pattern=patterns.SUBNET_ID, description="A compute subnet to use; left out: one shared subnet a zone."),
     ]
 
 
@@ -140,21 +138,17 @@ class StorageAsk(Ask):
         Field(
             default="",
             max_length=512,
-            pattern=r"^([^/\x00-\x1f][^\x00-\x1f]*/)?$",
+            pattern=patterns.FOLDER,
             description="Only this folder of the bucket; ends with a slash.",
         ),
     ]
     namespace: Annotated[
         str,
-        Field(
-            default="default", max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="Kubernetes namespace of the claim."
-        ),
+        Field(default="default", max_length=63, pattern=patterns.KUBERNETES_NAME, description="Kubernetes namespace of the claim."),
     ]
     claim_name: Annotated[
         str,
-        Field(
-            default="s3-claim", max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="Name of the PersistentVolumeClaim."
-        ),
+        Field(default="s3-claim", max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the PersistentVolumeClaim."),
     ]
     read_only: Annotated[bool, Field(default=False, description="Mount without the right to write, overwrite or delete.")]
 

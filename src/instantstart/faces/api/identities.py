@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from instantstart.base import problems
+from instantstart.base import patterns, problems
 from instantstart.capabilities.doors import Admin, Kind, Role, RoomDep, Viewer
 from instantstart.faces.api.auth import COOKIE, Attempts, address_of, cookie_of
 from instantstart.faces.api.problems import HttpProblem
@@ -42,7 +42,7 @@ class NewToken(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    name: Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+$", description="Who or what will use it.")]
+    name: Annotated[str, Field(min_length=1, max_length=80, pattern=patterns.PRINTABLE, description="Who or what will use it.")]
     role: Annotated[Role, Field(strict=False, description="viewer looks, operator acts, admin also manages tokens and forgets clusters.")]
     kind: Annotated[
         Kind, Field(default=Kind.person, strict=False, description="A person, or an agent, which can neither approve nor be an admin.")

@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from instantstart.base import problems
+from instantstart.base import patterns, problems
 from instantstart.capabilities.doors import Caller, Kind, Operator, Role, RoomDep, Viewer, check_role
 from instantstart.operations.record import Operation, OperationStatus
 from instantstart.store.records import EventRow, OperationFilter
 
 router = APIRouter(prefix="/operations", tags=["operations"])
 
-OperationId = Annotated[str, Path(max_length=64, pattern=r"^[A-Za-z0-9_-]+$", description="Id of the operation.")]
+OperationId = Annotated[str, Path(max_length=64, pattern=patterns.ID, description="Id of the operation.")]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from instantstart.base import patterns
+
 Error = Mapping[str, Any]
 
 
@@ -42,7 +44,7 @@ _SAYINGS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "string_type": _say("must be text"),
     "string_too_short": _say("must have at least {min_length} characters"),
     "string_too_long": _say("must have at most {max_length} characters"),
-    "string_pattern_mismatch": _say("must match {pattern}"),
+    "string_pattern_mismatch": lambda context: f"must {patterns.WORDS.get(context['pattern'], 'have another form')}",
     "int_type": _say("must be a whole number"),
     "int_parsing": _say("must be a whole number"),
     "int_from_float": _say("must be a whole number"),

@@ -1,0 +1,42 @@
+"""The shapes of texts that are asked for, and each in words: a person is never shown a regular expression."""
+
+from __future__ import annotations
+
+from instantstart.base.names import TAG_PATTERN
+
+TAG = TAG_PATTERN
+REGION = r"^[a-z]{2}(-[a-z]+)+-\d$"
+VPC_ID = r"^vpc-[0-9a-f]{8,17}$"
+SUBNET_ID = r"^subnet-[0-9a-f]{8,17}$"
+ZONE = r"^[a-z0-9-]+$"
+INSTANCE_TYPE = r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$"
+INSTANCE_TYPE_PART = r"^[a-z0-9.-]*$"
+BUCKET = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
+KUBERNETES_VERSION = r"^1\.\d{2}$"
+CIDR = r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$"
+TRAINING_PLAN_ARN = r"^arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:training-plan/.+$"
+INSTANCE_GROUP = r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
+FOLDER = r"^([^/\x00-\x1f][^\x00-\x1f]*/)?$"
+KUBERNETES_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
+ID = r"^[A-Za-z0-9_-]+$"
+
+#: what follows "must" in a sentence
+WORDS = {
+    TAG: "have letters a-z, digits, '-', '_' and '.' only, and begin and end with a letter or digit",
+    REGION: "be an AWS region, such as us-west-2",
+    VPC_ID: "be a VPC id: vpc- and hexadecimal digits",
+    SUBNET_ID: "be a subnet id: subnet- and hexadecimal digits",
+    ZONE: "be the name or id of a zone, such as usw2-az2",
+    INSTANCE_TYPE: "be a SageMaker instance type, such as ml.g5.8xlarge",
+    INSTANCE_TYPE_PART: "be a part of an instance type's name, such as g5",
+    BUCKET: "be a bucket name: 3 to 63 lower-case letters, digits, '.' and '-'",
+    KUBERNETES_VERSION: "be a Kubernetes minor version, such as 1.33",
+    CIDR: "be a range of addresses, such as 10.90.0.0/16",
+    TRAINING_PLAN_ARN: "be the ARN of a SageMaker training plan",
+    INSTANCE_GROUP: "have letters, digits and single hyphens between them",
+    FOLDER: "be empty, or a folder that ends with a slash and does not begin with one",
+    KUBERNETES_NAME: "have lower-case letters, digits and '-', and begin and end with a letter or digit",
+    PRINTABLE: "have printable characters only",
+    ID: "have letters, digits, '-' and '_' only",
+}
