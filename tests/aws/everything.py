@@ -23,6 +23,8 @@ class Everything:
     def __init__(self, room: Room, sandbox: SandboxProcess, region: str, tag: str = "demo") -> None:
         self.room, self.sandbox, self.region, self.tag = room, sandbox, region, tag
         self.crank = Crank(room, sandbox)
+        #: every answer of ours, as text
+        self.told: list[str] = []
         zones = sandbox.client("ec2", region).describe_availability_zones()["AvailabilityZones"]
         self.zones = [z["ZoneId"] for z in zones]
 
@@ -43,25 +45,34 @@ class Everything:
     def run(self, workflow: Any, kind: Any, **asked: Any) -> Turned:
         """One workflow to its end. Asserts that it succeeded."""
         done = self.crank.run(workflow, kind(tag=self.tag, region=self.region, **asked))
+        self.told += [f"{workflow.name} {stage}: {learned!r}" for stage, learned in done.learned.items()]
+        self.told += [f"{workflow.name} {stage}: {text}" for stage, text in done.said]
         assert done.status == "succeeded", (workflow.name, done.stopped_at, done.problem)
         return done
 
     def look(self) -> None:
         """Every read of the door that needs no cluster."""
-        views.list_zones(self.room, self.region, TYPE)
-        views.list_instance_types(self.room, self.region, self.zones[0], "g5", False)
-        views.list_clusters(self.room, "tester", self.region, "", 50, None)
-        plans.preflight(self.room, specs.RunPreflight(tag=self.tag, region=self.region, **self.group()))
+        self._tell(
+            views.list_zones(self.room, self.region, TYPE),
+            views.list_instance_types(self.room, self.region, self.zones[0], "g5.", False),
+            views.list_clusters(self.room, "tester", self.region, "", 50, None),
+            plans.preflight(self.room, specs.RunPreflight(tag=self.tag, region=self.region, **self.group())),
+        )
 
     def look_at(self) -> None:
         """Every read of the door about a cluster."""
-        views.list_clusters(self.room, "tester", self.region, "", 50, None)
-        views.get_cluster(self.room, "tester", self.tag)
-        views.list_nodes(self.room, self.tag)
-        views.list_events(self.room, self.tag, 50)
-        views.observe_steps(self.room, self.site)
-        plans.plan_dependencies(self.room, self.site)
-        plans.plan_delete(self.room, self.site, True)
+        self._tell(
+            views.list_clusters(self.room, "tester", self.region, "", 50, None),
+            views.get_cluster(self.room, "tester", self.tag),
+            views.list_nodes(self.room, self.tag),
+            views.list_events(self.room, self.tag, 50),
+            views.observe_steps(self.room, self.site),
+            plans.plan_dependencies(self.room, self.site),
+            plans.plan_delete(self.room, self.site, True),
+        )
+
+    def _tell(self, *answers: Any) -> None:
+        self.told += [repr(answer) for answer in answers]
 
     def group(self) -> dict[str, Any]:
         """One instance group."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http
 import json
+import re
 import time
 import traceback
 import uuid
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _READS = ("Describe", "List", "Get", "Head", "Search", "BatchGet", "Lookup", "Simulate", "Validate", "Estimate", "Filter")
 _FORBIDDEN_PATHS = ("/moto-api", "/latest/meta-data", "/latest/api")
+_ARN = re.compile(rb"\barn(?::|%3A)(aws[a-z-]*)(?::|%3A)")
 StartResponse = Callable[..., Any]
 
 
@@ -49,6 +51,12 @@ class _Visit:
     def internal(self) -> bool:
         """Whether the sandbox asks itself."""
         return INTERNAL in self.environ
+
+
+def _partitions(visit: _Visit) -> tuple[str, ...]:
+    """The partitions of the ARNs in a request's address and in the first MiB of its body."""
+    address = str(visit.environ.get("REQUEST_URI") or visit.environ.get("QUERY_STRING", ""))
+    return tuple(sorted({found.decode() for found in _ARN.findall(address.encode() + b" " + visit.body[: 1 << 20])}))
 
 
 class Gateway:
@@ -269,5 +277,6 @@ class Gateway:
                 internal=visit.internal,
                 fault=visit.fault.id if visit.fault else None,
                 resources=visit.resources,
+                partitions=_partitions(visit),
             )
         )

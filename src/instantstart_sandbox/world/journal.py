@@ -32,6 +32,8 @@ class Entry:
     fault: int | None = None
     #: the ARNs that the call touches, as IAM sees them; ``*`` where AWS knows none
     resources: tuple[str, ...] = ()
+    #: the partitions of all ARNs anywhere in the request
+    partitions: tuple[str, ...] = ()
 
 
 class Journal:

@@ -386,7 +386,8 @@ def refusal(found: list[Finding]) -> problems.Problem | None:
     if not failing:
         return None
     quota = all(f.check.endswith("_quota") for f in failing)
-    kind = problems.OutOfQuota if quota else problems.Invalid
+    denied = any(f.check == "permissions" for f in failing)
+    kind = problems.Denied if denied else problems.OutOfQuota if quota else problems.Invalid
     hints = " ".join(f.hint for f in failing if f.hint)
     return kind(
         "preflight.quota_too_low" if quota else "preflight.failed",

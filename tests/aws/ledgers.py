@@ -1,0 +1,58 @@
+"""The gate of every test against a sandbox: what its ledgers must say at the end, and what a journal of calls must be like."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import botocore.session
+
+#: what Run.token makes; botocore's own inventions are UUIDs
+_OURS = re.compile(r"[0-9a-f]{64}")
+_TOKEN_NAMES = frozenset({"clienttoken", "clientrequesttoken"})
+
+
+class Asks(Protocol):
+    """Whatever reads the sandbox's admin door."""
+
+    def ask(self, verb: str) -> Any:
+        """One reading verb."""
+
+
+def check(sandbox: Asks) -> None:
+    """No call was unsupported, none crashed (or had an answer that its model forbids), and no request broke its model."""
+    crashes = [(c["service"], c["operation"], c["error"]) for c in sandbox.ask("crashes")]
+    assert crashes == []
+    assert sandbox.ask("unsupported") == {}
+    assert sandbox.ask("malformed") == []
+
+
+def check_tokens(calls: Iterable[dict[str, Any]]) -> int:
+    """Every call whose model has a client token carries one of ours, not one that botocore made up; how many such calls there were."""
+    with_token = [c for c in calls if takes_token(c["service"], c["operation"])]
+    strangers = [(c["service"], c["operation"], c["client_token"]) for c in with_token if not _OURS.fullmatch(c["client_token"] or "")]
+    assert strangers == []
+    return len(with_token)
+
+
+@functools.cache
+def takes_token(service: str, operation: str) -> bool:
+    """Whether the service model gives an operation an idempotency token."""
+    if operation == "?":
+        return False
+    shape = botocore.session.get_session().get_service_model(service).operation_model(operation).input_shape
+    if shape is None:
+        return False
+    return bool(shape.metadata.get("idempotencyToken") or _token_members(shape))
+
+
+def _token_members(shape: Any) -> list[str]:
+    return [name for name, member in shape.members.items() if name.lower() in _TOKEN_NAMES or member.metadata.get("idempotencyToken")]
+
+
+def foreign_arns(texts: Iterable[str], partition: str) -> list[str]:
+    """The texts that name an ARN of another partition."""
+    other = re.compile(rf"arn:(?!{re.escape(partition)}:)aws[a-z-]*:")
+    return [text for text in texts if other.search(text)]
