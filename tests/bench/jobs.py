@@ -13,14 +13,17 @@ TAGS = ("bench-a", "bench-b", "bench-c")
 def pipeline(rate: float) -> Iterator[str]:
     """One empty account to one verified cluster. Goal: ratio at most 1.05."""
     with Rig(rate) as rig:
+        rig.settle()
+        before = rig.cpu_seconds()
         operation = rig.create(TAGS[0])[0]
+        product, sandbox = (after - earlier for earlier, after in zip(before, rig.cpu_seconds(), strict=True))
         line = Timeline(rig, operation)
         links = line.imposed()
         path, took = sum(links.values()), float(operation["elapsed_seconds"])
         yield f"rate {rate:g}: took {took:.0f} s of the sandbox, {took / rate:.1f} s real; imposed {path:.0f} s; ratio {took / path:.3f}"
         for name, seconds in links.items():
             yield f"  imposed: {name}: {seconds:.0f} s"
-        yield f"  AWS calls: {len(line.calls)}"
+        yield f"  AWS calls: {len(line.calls)}; processor time: control plane {product:.1f} s, sandbox {sandbox:.1f} s"
         for stage in operation["stages"]:
             yield f"  stage {stage['name']}: {stage['elapsed_seconds']:.1f} s"
 
@@ -28,6 +31,7 @@ def pipeline(rate: float) -> Iterator[str]:
 def reaction(rate: float) -> Iterator[str]:
     """Three clusters side by side: remote end to next act, and calls while waiting. Goals: p95 at most 5 s, 12 calls a minute."""
     with Rig(rate) as rig:
+        rig.settle()
         lines = [Timeline(rig, operation, len(TAGS)) for operation in rig.create(*TAGS)]
         found = [each for line in lines for each in line.reactions()]
         yield f"rate {rate:g}: {_quantiles([each.seconds for each in found])} over {len(found)} ends"

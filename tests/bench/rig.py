@@ -59,9 +59,8 @@ class ControlPlane:
         return int(told["VmRSS"].split()[0]) / 1024, int(told["VmHWM"].split()[0]) / 1024
 
     def cpu_seconds(self) -> float:
-        """Processor time it has used so far, in user and kernel (Linux: /proc)."""
-        fields = Path(f"/proc/{self.child.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Processor time it has used so far."""
+        return cpu_seconds(self.child.pid)
 
     def first_tool_call(self) -> None:
         """What an agent does first; it loads the MCP part."""
@@ -121,6 +120,16 @@ class Rig:
         url = _answering(child, data / "address", log)
         return ControlPlane(child, url, (data / "admin-token").read_text().strip(), time.monotonic() - began)
 
+    def settle(self) -> None:
+        """Let both finish their start, and ask what a person's form asks first."""
+        self.product.ask("GET", f"/zones?instance_type={INSTANCE_TYPE}")
+        time.sleep(3)
+
+    def cpu_seconds(self) -> tuple[float, float]:
+        """Processor time of the control plane and of the sandbox so far."""
+        assert self.sandbox.child is not None
+        return self.product.cpu_seconds(), cpu_seconds(self.sandbox.child.pid)
+
     def create(self, *tags: str) -> list[dict[str, Any]]:
         """Whole pipelines, side by side, followed to their ends."""
         where = {"zone": ZONE, "instance_type": INSTANCE_TYPE, "instance_count": 1}
@@ -140,6 +149,12 @@ def _answering(child: subprocess.Popen[str], address: Path, log: Path) -> str:
         time.sleep(0.01)
     child.kill()
     raise RuntimeError(f"the control plane did not start: {log.read_text()[-1500:]}")
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time a process has used so far, in user and kernel (Linux: /proc)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def load() -> str:
