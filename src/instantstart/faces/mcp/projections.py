@@ -31,11 +31,12 @@ def plain(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def compact(value: Any, items: int = MAX_ITEMS) -> Any:
-    """``value`` without empty fields, long texts or long lists. Zero and false are kept: they tell something."""
+    """``value`` without empty fields, long texts or long lists. Zero, false and "no items" are kept: they tell something."""
     if isinstance(value, str):
         return plain(value)
     if isinstance(value, Mapping):
-        kept = {_named(str(key)): compact(inner, items) for key, inner in value.items() if inner not in (None, "", [], {}, ())}
+        told = {key: inner for key, inner in value.items() if key == "items" or inner not in (None, "", [], {}, ())}
+        kept = {_named(str(key)): compact(inner, items) for key, inner in told.items()}
         for key, inner in value.items():
             if isinstance(inner, list) and len(inner) > items:
                 kept[f"{key}_omitted"] = len(inner) - items + int(value.get(f"{key}_omitted") or 0)
