@@ -114,9 +114,13 @@ def cluster_quotas(aws: Aws) -> dict[str, float] | None:
 
 
 def _read_quotas(aws: Aws) -> dict[str, float]:
-    defaults = aws.pages("service-quotas", "list_aws_default_service_quotas", "Quotas", ServiceCode="sagemaker", MaxResults=100)
+    """Twenty pages each: the defaults are read only when an applied value that we use is missing."""
     applied = aws.pages("service-quotas", "list_service_quotas", "Quotas", ServiceCode="sagemaker", MaxResults=100)
-    return {q["QuotaName"]: float(q["Value"]) for q in (*defaults, *applied)}
+    known = {q["QuotaName"]: float(q["Value"]) for q in applied}
+    if all(quota_name(kind, spot) in known for kind in known_types(aws) for spot in (False, True)):
+        return known
+    defaults = aws.pages("service-quotas", "list_aws_default_service_quotas", "Quotas", ServiceCode="sagemaker", MaxResults=100)
+    return {q["QuotaName"]: float(q["Value"]) for q in defaults} | known
 
 
 def quota_name(instance_type: str, spot: bool) -> str:

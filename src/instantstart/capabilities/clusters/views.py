@@ -11,7 +11,7 @@ from instantstart.base import names, problems
 from instantstart.capabilities.clusters import rules, specs, stages
 from instantstart.capabilities.room import Room
 from instantstart.ensure import eks, hyperpod, nodes, offers, outside, stacks
-from instantstart.operations.record import ACTIVE
+from instantstart.operations.record import ACTIVE, HOLDING
 from instantstart.store.records import OperationFilter
 
 _LIST_KEPT_SECONDS = 2.0
@@ -205,7 +205,7 @@ def _is_ours(where: rules.Site) -> bool:
 def check_not_deleting(room: Room, tag: str) -> None:
     """Raise Conflict when the cluster is being deleted: nothing may be asked of it any more (case 20)."""
     active = _active(room).get(tag)
-    if active and active.workflow == "cluster.delete":
+    if active and active.workflow == "cluster.delete" and active.status in HOLDING:  # before a person's yes it is but a wish
         raise problems.Conflict(
             "cluster.being_deleted",
             f"The cluster {tag} is being deleted by operation {active.id} ({active.status}).",
@@ -398,7 +398,7 @@ def _state(raw: _Raw, tag: str | None, operation: ActiveOperation | None) -> tup
     if tag is None:
         slurm = raw.hyperpod is not None and "Eks" not in (pod.get("Orchestrator") or {})
         return "not_managed", "A Slurm cluster: not managed here." if slurm else "Not made or imported by InstantStart."
-    if operation:
+    if operation and operation.status in HOLDING:
         return ("deleting" if operation.workflow == "cluster.delete" else "creating"), None
     if "Failed" in (pod.get("ClusterStatus"), eks_told.get("status", "").title()):
         return "failed", pod.get("FailureMessage") or "The EKS cluster is FAILED."
