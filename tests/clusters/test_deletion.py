@@ -88,7 +88,9 @@ def _interface(sandbox: SandboxProcess, job: Any, **tags: str) -> str:
         SubnetId=subnet["SubnetId"],
         Groups=[group["GroupId"]],
         Description="a file server of another team" if not tags else "aws-K8S-i-0abc",
-        TagSpecifications=[{"ResourceType": "network-interface", "Tags": [{"Key": k, "Value": v} for k, v in tags.items()]}] if tags else [],
+        TagSpecifications=[{"ResourceType": "network-interface", "Tags": [{"Key": k, "Value": v} for k, v in tags.items()]}]
+        if tags
+        else [],
     )
     return str(made["NetworkInterface"]["NetworkInterfaceId"])
 
