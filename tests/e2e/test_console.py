@@ -48,8 +48,9 @@ def test_the_servers_refusals_land_on_their_fields(console: Page, server: Contro
     expect(console.get_by_label("Tag")).not_to_have_attribute("aria-invalid", "true")
 
 
-def test_the_preflight_shows_what_stands_in_the_way_before_anything_is_made(console: Page, server: ControlPlane) -> None:
+def test_the_preflight_shows_what_stands_in_the_way_and_a_job_begun_anyway_stops_there(console: Page, server: ControlPlane) -> None:
     console.goto(f"{server.url}/clusters/create")
+    console.get_by_label("Tag").fill("too-many")
     console.get_by_label("Instance type").fill("ml.p5")
     expect(console.get_by_role("option").filter(has_text="ml.p5.48xlarge").filter(has_text="quota 2")).to_be_visible()
     console.get_by_role("option").filter(has_text="ml.p5.48xlarge").first.click()
@@ -60,7 +61,29 @@ def test_the_preflight_shows_what_stands_in_the_way_before_anything_is_made(cons
     findings = console.get_by_role("list", name="Findings of the preflight")
     expect(findings.locator("[data-level=fail]").first).to_contain_text("900 more are asked")
     expect(console.get_by_role("button", name="Create anyway")).to_be_enabled()
-    assert httpx2.get(f"{server.url}/api/v1/operations", headers={"Authorization": f"Bearer {server.token}"}).json()["items"] == []
+    asked = httpx2.get(f"{server.url}/api/v1/operations", headers={"Authorization": f"Bearer {server.token}"}).json()["items"]
+    assert asked == []
+    console.get_by_role("button", name="Create anyway").click()
+    _stops_with_the_reason(console)
+    _is_forgotten(console, server)
+
+
+def _stops_with_the_reason(console: Page) -> None:
+    expect(console.get_by_role("button", name="Retry")).to_be_visible()
+    expect(console.get_by_text("Preflight failed")).to_be_visible()
+    expect(console.get_by_text("Next step: Request an increase in Service Quotas")).to_be_visible()
+    expect(console.locator("[data-stage=account][data-status=failed]")).to_be_visible()
+    console.get_by_role("button", name="Retry").click()
+    expect(console.get_by_text("attempt 2")).to_be_visible()
+    expect(console.get_by_role("button", name="Retry")).to_be_visible()
+
+
+def _is_forgotten(console: Page, server: ControlPlane) -> None:
+    console.goto(f"{server.url}/clusters/too-many")
+    console.get_by_role("button", name="Actions").click()
+    console.get_by_role("menuitem", name="Forget").click()
+    expect(console.get_by_text("too-many is off the list. Nothing on AWS changed.")).to_be_visible()
+    expect(console.get_by_text("No clusters", exact=True)).to_be_visible()
 
 
 def test_a_training_plan_is_asked_for_only_with_that_capacity(console: Page, server: ControlPlane) -> None:

@@ -41,7 +41,7 @@ export function OperationProgress({ operation }: { operation: Operation }) {
         ariaLabel={`Stages of ${operation.title}`}
         steps={operation.stages.map((stage) => ({
           header: <StageHeader stage={stage} />,
-          details: <StageDetails stage={stage} />,
+          details: <StageDetails stage={stage} told={operation.problem?.["detail"]} />,
           status: STEP_TYPES[statusType(stage.status)] ?? "info",
           statusIconAriaLabel: words(stage.status),
         }))}
@@ -81,7 +81,8 @@ function Mark({ color, children }: { color?: "severity-medium"; children: React.
   );
 }
 
-function StageDetails({ stage }: { stage: Stage }) {
+/** `told`: what the operation itself already says at length, so that the stage says it in short. */
+function StageDetails({ stage, told }: { stage: Stage; told: unknown }) {
   if (stage.status === "pending") {
     return stage.typical_seconds > 0 ? <Small>usually {duration(stage.typical_seconds)}</Small> : null;
   }
@@ -91,7 +92,7 @@ function StageDetails({ stage }: { stage: Stage }) {
       <Small>{pace(stage.elapsed_seconds, stage.typical_seconds)}</Small>
       {waits && <div className="is-wrap">{stage.because}</div>}
       {waits && stage.progress && <Count progress={stage.progress} />}
-      {stage.problem && <ProblemAlert error={stage.problem} />}
+      {stage.problem && (stage.problem["detail"] === told ? <div className="is-wrap">{String(told)}</div> : <ProblemAlert error={stage.problem} />)}
     </SpaceBetween>
   );
 }

@@ -15,7 +15,7 @@ interface Props {
 export function ProblemAlert({ error, shown = [], action }: Props) {
   if (!error) return null;
   const problem = problemOf(error);
-  const { others } = landOnFields(problem, shown);
+  const others = landOnFields(problem, shown).others.filter((each) => !problem.detail.includes(each.message)); // told once
   const warns = ["busy", "unreachable", "blocked", "no_capacity"].includes(problem.kind);
   return (
     <Alert type={warns ? "warning" : "error"} header={problem.title} action={action}>

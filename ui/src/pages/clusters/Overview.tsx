@@ -85,7 +85,7 @@ function StageList({ detail, onAct }: Props) {
             each.done ? (
               <Box color="text-status-inactive">-</Box>
             ) : (
-              <Button disabled={busy} disabledReason="An operation works on this cluster now." onClick={() => onAct(each.act)}>
+              <Button wrapText={false} disabled={busy} disabledReason="An operation works on this cluster now." onClick={() => onAct(each.act)}>
                 {each.act.button}
               </Button>
             ),

@@ -52,7 +52,7 @@ function Live({ id }: { id: string }) {
   );
 }
 
-/** Why it stands still, where it does. The stage's own problem is drawn at the stage. */
+/** Why it stands still, where it does, and what to do next. */
 function Stuck({ operation }: { operation: Operation }) {
   if (operation.problem) {
     const said = operation.next_step && !operation.problem["hint"] ? { ...operation.problem, hint: operation.next_step } : operation.problem;
