@@ -18,6 +18,8 @@ EKS_UNSUPPORTED_ZONE_IDS = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
 HYPERPOD_KUBERNETES = ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35")
 #: more than 1,500 entries behind a throttled API: read rarely; a raised quota shows within this time
 _QUOTAS_KEPT_SECONDS = 300.0
+#: every look of a subnet's stage asks which zone is meant; a zone that AWS takes out of use is seen within this time
+_ZONES_KEPT_SECONDS = 60.0
 _SPOT, _ON_DEMAND = "spot cluster usage", "cluster usage"
 
 
@@ -50,13 +52,18 @@ class InstanceOffer:
 
 def list_zones(aws: Aws, instance_type: str | None = None) -> list[Zone]:
     """The usable zones of the region: no local zones, none the account has not opted into."""
-    told = aws.read("ec2", "describe_availability_zones", Filters=[{"Name": "zone-type", "Values": ["availability-zone"]}])
-    usable = [z for z in told["AvailabilityZones"] if z["State"] == "available" and z.get("OptInStatus") != "not-opted-in"]
+    told = aws.cached("zones", _ZONES_KEPT_SECONDS, lambda: _read_zones(aws))
+    usable = [z for z in told if z["State"] == "available" and z.get("OptInStatus") != "not-opted-in"]
     offered = zones_of_type(aws, instance_type) if instance_type else None
     return [
         Zone(z["ZoneName"], z["ZoneId"], z["ZoneId"] not in EKS_UNSUPPORTED_ZONE_IDS, None if offered is None else z["ZoneId"] in offered)
         for z in sorted(usable, key=lambda z: str(z["ZoneName"]))
     ]
+
+
+def _read_zones(aws: Aws) -> list[dict[str, Any]]:
+    filters = [{"Name": "zone-type", "Values": ["availability-zone"]}]
+    return list(aws.read("ec2", "describe_availability_zones", Filters=filters)["AvailabilityZones"])
 
 
 def find_zone(aws: Aws, name_or_id: str) -> Zone | None:
