@@ -128,6 +128,8 @@ class _Launch:
             "token-auth-file": pki / "tokens.csv", "authorization-mode": "RBAC", "service-cluster-ip-range": _SERVICES,
             "service-account-issuer": "https://kubernetes.default.svc", "service-account-key-file": pki / "accounts.key",
             "service-account-signing-key-file": pki / "accounts.key", "endpoint-reconciler-type": "none", "allow-privileged": "true",
+            # EKS switches it on
+            "enable-admission-plugins": "ExtendedResourceToleration",
             "etcd-compaction-interval": "60s", "max-requests-inflight": 0, "max-mutating-requests-inflight": 0, "profiling": "false",
         }, lambda: _ready(self.url, self.token, pki / "apiserver.crt"))  # fmt: skip
         cluster = {"server": self.url, "certificate-authority": str(pki / "apiserver.crt")}

@@ -145,10 +145,11 @@ class Pipeline:
         if resource.custom:
             validate({k: v for k, v in obj.items() if k != "metadata"}, replace_required(resource), "", causes)
         else:
-            rules.missing(obj, resource.node, "", causes)
-            found = rules.causes_of(resource.qualified, obj)
+            causes += rules.causes_of(resource.qualified, obj)
+            absent: list[Cause] = []
+            rules.missing(obj, resource.node, "", absent)
             known = {c.field for c in causes}
-            causes += [c for c in found if c.field not in known]
+            causes += [c for c in absent if c.field not in known]
         if resource.qualified == DEFINITIONS:
             causes += crd.check(obj)
         if old is not None:

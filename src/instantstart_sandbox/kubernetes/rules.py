@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes.errors import Cause, bad_value, required
-from instantstart_sandbox.kubernetes.quantities import amount
+from instantstart_sandbox.kubernetes.names import data_key_causes, finalizer_causes, key_causes, label_causes, name_causes, owner_causes
+from instantstart_sandbox.kubernetes.pod_rules import pod_causes, taints
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.schema import Node
 from instantstart_sandbox.kubernetes.selectors import selector_matches
@@ -16,36 +16,6 @@ from instantstart_sandbox.kubernetes.validation import joined
 
 Object = dict[str, Any]
 
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
-_VALUE: Final = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
-_KEY_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_USED: Final = "regex used for validation is"
-_LABEL_TEXT: Final = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
-    f"alphanumeric character (e.g. 'my-name',  or '123-abc', {_USED} '{_LABEL}')"
-)
-_LABEL_1035_TEXT: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an "
-    f"alphanumeric character (e.g. 'my-name',  or 'abc-123', {_USED} '{_LABEL_1035}')"
-)
-_SUBDOMAIN_TEXT: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "
-    f"alphanumeric character (e.g. 'example.com', {_USED} '{_SUBDOMAIN}')"
-)
-_VALUE_TEXT: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-    f"alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', {_USED} '{_VALUE}')"
-)
-_KEY_TEXT: Final = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
-    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', {_USED} '{_KEY_NAME}')"
-)
-_DATA_KEY_TEXT: Final = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', "
-    f"{_USED} '[-._a-zA-Z0-9]+')"
-)
 _LARGEST_ANNOTATIONS: Final = 256 * 1024
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -57,62 +27,26 @@ def _shown(value: Any) -> str:
 # ---------------------------------------------------------------------- metadata
 
 
-def name_causes(name: str, resource: Resource, field: str = "metadata.name") -> list[Cause]:
-    """Violations of an object's name by the rule of its kind."""
-    shown = f'"{name}"'
-    if resource.group == _RBAC:
-        bad = next((c for c in ("/", "%") if c in name), None)
-        return [bad_value(field, shown, f"may not contain '{bad}'")] if bad else []
-    pattern, limit, text = _SUBDOMAIN, 253, _SUBDOMAIN_TEXT
-    if resource.qualified == "namespaces":
-        pattern, limit, text = _LABEL, 63, _LABEL_TEXT
-    elif resource.qualified == "services":
-        pattern, limit, text = _LABEL_1035, 63, _LABEL_1035_TEXT
-    causes = []
-    if len(name) > limit:
-        causes.append(bad_value(field, shown, f"must be no more than {limit} bytes"))
-    if not re.fullmatch(pattern, name):
-        causes.append(bad_value(field, shown, text))
-    return causes
-
-
-def label_causes(labels: dict[str, str], field: str) -> list[Cause]:
-    """Violations of label keys and values."""
-    causes = []
-    for key, value in labels.items():
-        prefix, _, name = key.rpartition("/")
-        if not re.fullmatch(_KEY_NAME, name) or len(name) > 63:
-            causes.append(bad_value(field, f'"{key}"', _KEY_TEXT))
-        if prefix and not re.fullmatch(_SUBDOMAIN, prefix):
-            causes.append(bad_value(field, f'"{key}"', f"prefix part {_SUBDOMAIN_TEXT}"))
-        if len(value) > 63:
-            causes.append(bad_value(field, f'"{value}"', "must be no more than 63 bytes"))
-        elif not re.fullmatch(_VALUE, value):
-            causes.append(bad_value(field, f'"{value}"', _VALUE_TEXT))
-    return causes
-
-
 def metadata_causes(obj: Object, resource: Resource) -> list[Cause]:
     """Violations in an object's metadata."""
     metadata = obj["metadata"]
     name = metadata.get("name", "")
     causes = name_causes(name, resource) if name else [required("metadata.name", "name or generateName is required")]
     causes += label_causes(metadata.get("labels") or {}, "metadata.labels")
+    for key in metadata.get("annotations") or {}:
+        causes += key_causes(key.lower(), "metadata.annotations")
     if sum(len(k) + len(v) for k, v in (metadata.get("annotations") or {}).items()) > _LARGEST_ANNOTATIONS:
         causes.append(Cause("metadata.annotations", "FieldValueTooLong", f"Too long: may not be more than {_LARGEST_ANNOTATIONS} bytes"))
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
-        if not resource.custom and "/" not in finalizer and finalizer not in ("orphan", "foregroundDeletion", "kubernetes"):
-            causes.append(
-                bad_value(
-                    f"metadata.finalizers[{index}]", f'"{finalizer}"', "name is neither a standard finalizer name nor is it fully qualified"
-                )
-            )
-    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
-        causes += [
-            required(f"metadata.ownerReferences[{index}].{f}", f"{f} must not be empty")
-            for f in ("uid", "name", "kind")
-            if not owner.get(f)
-        ]
+        causes += finalizer_causes(finalizer, f"metadata.finalizers[{index}]") if not resource.custom else []
+    owners = metadata.get("ownerReferences") or ()
+    for index, owner in enumerate(owners):
+        causes += owner_causes(owner, f"metadata.ownerReferences[{index}]")
+    ruling = [o for o in owners if o.get("controller")]
+    if len(ruling) > 1:
+        both = f"{ruling[0]['name']} and {ruling[1]['name']}"
+        text = f'Only one reference can have Controller set to true. Found "true" in references for {both}'
+        causes.append(bad_value("metadata.ownerReferences", _shown(owners), text))
     return causes
 
 
@@ -137,62 +71,15 @@ def missing(value: Any, node: Node, path: str, causes: list[Cause]) -> None:
             missing(item, node.items, f"{path}[{index}]", causes)
 
 
-# ---------------------------------------------------------------------- pods
-
-_OVERCOMMITTED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
-
-
-def _resource_causes(resources: Object, path: str) -> list[Cause]:
-    causes = []
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for name, quantity in requests.items():
-        limit = limits.get(name)
-        field = f"{path}.requests"
-        if limit is not None and amount(quantity) > amount(limit):
-            causes.append(bad_value(field, f'"{quantity}"', f"must be less than or equal to {name} limit of {limit}"))
-        elif name not in _OVERCOMMITTED and not name.startswith("hugepages-") and limit is None:
-            causes.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
-        elif name not in _OVERCOMMITTED and limit is not None and amount(quantity) != amount(limit):
-            causes.append(bad_value(field, f'"{quantity}"', f"must be equal to {name} limit of {limit}"))
-    return causes
-
-
-def _container_causes(container: Object, volumes: set[str], path: str) -> list[Cause]:
-    causes = [] if container.get("image") else [required(f"{path}.image")]
-    name = container.get("name", "")
-    if name and (not re.fullmatch(_LABEL, name) or len(name) > 63):
-        causes.append(bad_value(f"{path}.name", f'"{name}"', _LABEL_TEXT))
-    for index, mount in enumerate(container.get("volumeMounts") or ()):
-        if mount.get("name") not in volumes:
-            causes.append(Cause(f"{path}.volumeMounts[{index}].name", "FieldValueNotFound", f'Not found: "{mount.get("name")}"'))
-    return causes + _resource_causes(container.get("resources") or {}, f"{path}.resources")
-
-
-def pod_causes(spec: Object, path: str, volumes: set[str] = frozenset()) -> list[Cause]:  # type: ignore[assignment]
-    """Violations in a pod's spec; ``volumes`` are further volume names (claim templates)."""
-    causes: list[Cause] = []
-    known = {v.get("name", "") for v in spec.get("volumes") or ()} | set(volumes)
-    if not spec.get("containers"):
-        causes.append(required(f"{path}.containers"))
-    seen: set[str] = set()
-    for kind in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            where = f"{path}.{kind}[{index}]"
-            causes += _container_causes(container, known, where)
-            if container.get("name") in seen:
-                causes.append(Cause(f"{where}.name", "FieldValueDuplicate", f'Duplicate value: "{container["name"]}"'))
-            seen.add(container.get("name", ""))
-    policy = spec.get("restartPolicy")
-    if policy not in ("Always", "OnFailure", "Never"):
-        listed = '"Always", "OnFailure", "Never"'
-        causes.append(
-            Cause(f"{path}.restartPolicy", "FieldValueNotSupported", f'Unsupported value: "{policy}": supported values: {listed}')
-        )
-    return causes
+# ---------------------------------------------------------------------- pods and what makes them
 
 
 def _pod(obj: Object) -> list[Cause]:
     return pod_causes(obj.get("spec") or {}, "spec")
+
+
+def _node(obj: Object) -> list[Cause]:
+    return taints((obj.get("spec") or {}).get("taints") or [], "spec.taints")
 
 
 def _workload(obj: Object) -> list[Cause]:
@@ -276,12 +163,31 @@ def _data(obj: Object) -> list[Cause]:
     causes = []
     for field in ("data", "binaryData"):
         for key in obj.get(field) or {}:
-            if not re.fullmatch(r"[-._a-zA-Z0-9]+", key) or len(key) > 253:
-                causes.append(bad_value(f"{field}[{key}]", f'"{key}"', _DATA_KEY_TEXT))
+            causes += data_key_causes(key, f"{field}[{key}]")
+    for key in sorted(set(obj.get("data") or {}) & set(obj.get("binaryData") or {})):
+        causes.append(bad_value(f"data[{key}]", f'"{key}"', "duplicate of key present in binaryData"))
     size = sum(len(v) for field in ("data", "binaryData") for v in (obj.get(field) or {}).values())
     if size > 1024 * 1024:
         causes.append(Cause("", "FieldValueTooLong", "Too long: may not be more than 1048576 bytes"))
     return causes
+
+
+#: what a Secret of a type must hold; of basic-auth one of the two is enough
+_SECRET_KEYS: Final = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/basic-auth": ("username", "password"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+
+
+def _secret(obj: Object) -> list[Cause]:
+    kind, data = obj.get("type", "Opaque"), obj.get("data") or {}
+    lacking = [key for key in _SECRET_KEYS.get(kind, ()) if key not in data]
+    if kind == "kubernetes.io/basic-auth" and len(lacking) == 1:
+        lacking = []
+    return _data(obj) + [required(f"data[{key}]") for key in lacking]
 
 
 def _role_binding(obj: Object) -> list[Cause]:
@@ -304,7 +210,8 @@ _BY_RESOURCE: Final[dict[str, Callable[[Object], list[Cause]]]] = {
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,
     "configmaps": _data,
-    "secrets": _data,
+    "secrets": _secret,
+    "nodes": _node,
     f"rolebindings.{_RBAC}": _role_binding,
     f"clusterrolebindings.{_RBAC}": _role_binding,
 }
