@@ -1,9 +1,13 @@
-"""The agent's job by tools alone, on real processes: the sandbox, the control plane, and the official client over both transports."""
+"""The agent's job by tools alone, on real processes: the sandbox, the control plane, and the official client over both transports.
+
+The transports take turns at the long waits; each sees a cluster through from nothing to its verified summary.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -34,6 +38,20 @@ class Place:
     sign_in: str
     admin: str
     agent: str
+    sandbox: str
+
+    def weather(self, **fault: Any) -> None:
+        """Bad weather on the sandbox; without a fault, fair weather."""
+        verb = "fault" if fault else "faults/clear"
+        httpx2.post(f"{self.sandbox}/_sandbox/{verb}", json=fault).raise_for_status()
+
+    def as_admin(self, method: str, path: str, **query: Any) -> Any:
+        """One call of the API as a person who is an administrator."""
+        answer = httpx2.request(
+            method, f"{self.url}/api/v1{path}", params=query, headers={"Authorization": f"Bearer {self.admin}"}, timeout=60
+        )
+        answer.raise_for_status()
+        return answer.json()
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +65,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         admin = (folder / "control-plane" / "admin-token").read_text().strip()
         asked = {"name": "agent", "role": "operator", "kind": "agent"}
         made = httpx2.post(f"{url}/api/v1/tokens", json=asked, headers={"Authorization": f"Bearer {admin}"})
-        yield Place(url, sign_in, admin, made.json()["token"])
+        yield Place(url, sign_in, admin, made.json()["token"], aws["AWS_ENDPOINT_URL"])
 
 
 @contextlib.asynccontextmanager
@@ -57,13 +75,15 @@ async def connected(place: Place, transport: str) -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {place.agent}"}
         async with (
             httpx2.AsyncClient(headers=headers, timeout=60) as http,
-            Client(streamable_http_client(f"{place.url}/mcp", http_client=http)) as client,
+            Client(streamable_http_client(f"{place.url}/mcp?toolsets=all", http_client=http)) as client,
         ):
             yield client
         return
     environment = {**os.environ, "INSTANTSTART_URL": place.url, "INSTANTSTART_TOKEN": place.agent}
     async with Client(
-        stdio_client(StdioServerParameters(command=sys.executable, args=["-m", "instantstart", "mcp"], env=environment))
+        stdio_client(
+            StdioServerParameters(command=sys.executable, args=["-m", "instantstart", "mcp", "--toolsets", "all"], env=environment)
+        )
     ) as client:
         yield client
 
@@ -108,29 +128,85 @@ async def _transcript(place: Place, transport: str) -> None:
         assert before["account"]
         begun = await agent.ask("eks_create")
         tag = begun["cluster"]
-        assert tag.startswith("hypd-")
-        early = await agent.refused("dependencies_configure", cluster=tag)
-        assert early["code"] == "cluster.stage_missing"
-        assert "eks_create" in early["hint"]
+        assert re.fullmatch(r"hypd-\d{4}-[a-z0-9]{4,}", tag)
+        assert tag not in [c["tag"] for c in before["items"]]
+        await _order_is_the_servers(agent, tag)
         await agent.to_the_end(begun)
         await agent.to_the_end(await agent.ask("cluster_select", cluster=tag))
+        early = await agent.refused("hyperpod_create", zone="usw2-az2", instance_type=INSTANCE_TYPE, instance_count=1)
+        assert (early["code"], "dependencies_configure" in early["hint"]) == ("cluster.stage_missing", True)
         await agent.to_the_end(await agent.ask("dependencies_configure"))
         zones = await agent.ask("zone_list", instance_type=INSTANCE_TYPE)
-        types = await agent.ask("instance_type_list", contains="g5")
-        assert INSTANCE_TYPE in [t["name"] for t in types["items"]]
+        types = {t["name"]: t for t in (await agent.ask("instance_type_list", contains="g5"))["items"]}
+        assert types[INSTANCE_TYPE]["quota"] > 0
         zone = next(z["zone_id"] for z in zones["items"] if z["offers_type"])
+        assert zone in types[INSTANCE_TYPE]["zones"]
         asked = {"zone": zone, "instance_type": INSTANCE_TYPE, "instance_count": 1, "capacity_type": "on_demand"}
         await agent.to_the_end(await agent.ask("hyperpod_create", **asked))
         await agent.to_the_end(await agent.ask("storage_configure"))
-        summary = (await agent.to_the_end(await agent.ask("cluster_verify")))["result"]
-        assert summary["verified"] is True
-        assert (summary["eks"]["name"], summary["hyperpod"]["name"]) == (f"eks-{tag}", f"hp-{tag}")
-        assert (summary["nodes"]["wanted"], summary["nodes"]["ready"]) == (1, 1)
-        node = summary["nodes"]["items"][0]
-        assert (node["instance_type"], node["capacity_type"], node["schedulable"]) == (INSTANCE_TYPE, "on_demand", True)
-        assert all(claim["bound"] for claim in summary["storage"])
+        _check_summary(tag, (await agent.to_the_end(await agent.ask("cluster_verify")))["result"])
         listed = {c["tag"]: c for c in (await agent.ask("cluster_list"))["items"]}
         assert (listed[tag]["state"], listed[tag]["selected"]) == ("ready", True)
+
+
+async def _order_is_the_servers(agent: Agent, tag: str) -> None:
+    for tool, missing in (("cluster_select", "eks_create"), ("dependencies_configure", "eks_create"), ("storage_configure", "eks_create")):
+        early = await agent.refused(tool, cluster=tag)
+        assert early["code"] == "cluster.stage_missing", (tool, early)
+        assert missing in early["hint"], (tool, early)
+
+
+def _check_summary(tag: str, summary: dict[str, Any]) -> None:
+    assert summary["verified"] is True
+    assert (summary["eks"]["name"], summary["hyperpod"]["name"]) == (f"eks-{tag}", f"hp-{tag}")
+    assert (summary["nodes"]["wanted"], summary["nodes"]["ready"]) == (1, 1)
+    node = summary["nodes"]["items"][0]
+    assert (node["instance_type"], node["capacity_type"], node["ready"], node["schedulable"]) == (INSTANCE_TYPE, "on_demand", True, True)
+    assert [claim["bound"] for claim in summary["storage"]] == [True]
+
+
+def test_a_quota_that_cannot_be_read_is_unknown(place: Place) -> None:
+    """In the account of a fresh control plane, or after what it keeps has gone stale; another region has its own."""
+
+    async def body() -> None:
+        async with connected(place, "http") as client:
+            answer = await Agent(client).ask("instance_type_list", contains="g5.8", region="eu-west-1")
+            assert [t["quota"] for t in answer["items"] if t["name"] == INSTANCE_TYPE] == ["unknown"]
+
+    place.weather(match="service-quotas:.*", code="AccessDeniedException", message="not authorized")
+    try:
+        anyio.run(body)
+    finally:
+        place.weather()
+
+
+def test_one_tool_for_all_and_a_delete_that_waits_for_a_person(place: Place) -> None:
+    anyio.run(_whole_life, place)
+
+
+async def _whole_life(place: Place) -> None:
+    async with connected(place, "http") as client:
+        agent = Agent(client)
+        zones = (await agent.ask("zone_list", instance_type=INSTANCE_TYPE))["items"]
+        zone = next(z["zone_id"] for z in zones if z["offers_type"])
+        ask = {"tag": "whole", "zone": zone, "instance_type": INSTANCE_TYPE, "instance_count": 1}
+        assert (await agent.ask("preflight_run", **ask))["ready"] is True
+        begun = await agent.ask("cluster_create", **ask)
+        assert (await agent.ask("cluster_create", **ask))["operation_id"] == begun["operation_id"]
+        _check_summary("whole", (await agent.to_the_end(begun))["result"])
+        without = await agent.refused("cluster_delete", cluster="whole")
+        assert without["code"] == "approval.missing"
+        plan = await agent.ask("cluster_delete", cluster="whole", dry_run=True)
+        assert any("eks-whole" in str(each) for each in plan.values())
+        asked = await agent.ask("cluster_delete", cluster="whole", approval=plan["approval"])
+        assert asked["status"] == "awaiting_approval"
+        assert "person" in asked["next_step"]
+        again = await agent.refused("cluster_delete", cluster="whole", approval=plan["approval"])
+        assert again["code"] == "approval.missing"
+        assert (await agent.ask("cluster_get", cluster="whole"))["cluster"]["state"] == "ready"
+        place.as_admin("POST", f"/operations/{asked['operation_id']}:approve")
+        await agent.to_the_end(await agent.ask("operation_get", operation_id=asked["operation_id"]))
+        assert "whole" not in [c["tag"] for c in (await agent.ask("cluster_list"))["items"]]
 
 
 def test_the_sign_in_link_opens_a_console_session_once(place: Place) -> None:
@@ -145,9 +221,7 @@ def test_the_command_line_deletes_what_the_agent_made(place: Place, tmp_path: Pa
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("INSTANTSTART_URL", place.url)
     monkeypatch.setenv("INSTANTSTART_TOKEN", place.admin)
-    headers = {"Authorization": f"Bearer {place.admin}"}
-    tags = [c["tag"] for c in httpx2.get(f"{place.url}/api/v1/clusters", headers=headers).json()["items"]]
+    tags = [c["tag"] for c in place.as_admin("GET", "/clusters")["items"]]
     assert tags
     assert cli.run(["cluster", "delete", tags[0], "--yes"]) == 0
-    left = [c["tag"] for c in httpx2.get(f"{place.url}/api/v1/clusters", headers=headers).json()["items"]]
-    assert tags[0] not in left
+    assert tags[0] not in [c["tag"] for c in place.as_admin("GET", "/clusters")["items"]]
