@@ -6,6 +6,7 @@ EC2 objects carry no time of creation, so while stale reads are on the ids in th
 
 from __future__ import annotations
 
+import collections
 import functools
 import re
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,12 @@ _OWNED_GETS = {
         "sagemaker/cluster/{ClusterName}",
         "ResourceNotFound",
         "Cluster with name {ClusterName} not found.",
+        400,
+    ),
+    ("cloudformation", "DescribeStacks"): (
+        "cloudformation/stack/{StackName}",
+        "ValidationError",
+        "Stack with id {StackName} does not exist",
         400,
     ),
 }
@@ -161,8 +168,9 @@ def _note_owned(key: str, ctx: Context, params: dict[str, Any], proceed: Proceed
 
 def _get_owned(refusal: tuple[str, str, str, int], ctx: Context, params: dict[str, Any], proceed: Proceed) -> None:
     key, code, message, status = refusal
-    if not ctx.internal and ctx.world.settings.stale_reads and f"{ctx.region}/{key.format(**params)}" in _young(ctx):
-        raise AwsError(code, message.format(**params), status)
+    named = collections.defaultdict(str, params)  # DescribeStacks may be asked for all
+    if not ctx.internal and ctx.world.settings.stale_reads and f"{ctx.region}/{key.format_map(named)}" in _young(ctx):
+        raise AwsError(code, message.format_map(named), status)
 
 
 def _list_owned(listing: tuple[str, str], ctx: Context, params: dict[str, Any], proceed: Proceed) -> dict[str, Any] | None:
