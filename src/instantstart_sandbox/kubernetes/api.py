@@ -259,6 +259,8 @@ class Api:
                 raise method_not_allowed()
             obj = self.cluster.pipeline.create(resource, namespace, await request.read(), self.options(request))
             await request.answer(201, self._viewed(request, resource, obj))
+        elif request.method != "DELETE" or resource.qualified == "namespaces":
+            raise method_not_allowed()
         else:
             match = matcher(resource, request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""))
             options = DeleteOptions.read(await request.read(optional=True), request.query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import string
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from instantstart_sandbox.kubernetes.validation import decode_failure, has_type,
 
 Object = dict[str, Any]
 
+_BASE64: Final = frozenset(string.ascii_letters + string.digits + "+/")
 _QUANTITY_TEXT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
@@ -81,18 +83,45 @@ def _normalise(value: Any, node: Node) -> str | None:
     for place, item, child in children:
         if child is None or item is None:
             continue
-        if child.type == "quantity":
-            if quantities.parse(item) is None:
-                return _QUANTITY_TEXT
-            value[place] = quantities.canonical(item)
-        elif child.name in _TIMES:
-            try:
-                value[place] = _TIMES[child.name](dt.datetime.fromisoformat(item))
-            except ValueError:
-                return f'parsing time "{item}" as "2006-01-02T15:04:05Z07:00": cannot parse "{item}" as "2006"'
-        elif failure := _normalise(item, child):
+        fresh, failure = _leaf(item, child)
+        if failure is None:
+            value[place] = fresh
+            failure = _normalise(fresh, child)
+        if failure:
             return failure
     return None
+
+
+def _leaf(item: Any, node: Node) -> tuple[Any, str | None]:
+    """A quantity, time or base64 text as Go prints it, or the sentence about it; anything else as it is."""
+    if node.type == "quantity":
+        return quantities.canonical(item), None if quantities.parse(item) is not None else _QUANTITY_TEXT
+    if node.raw.get("format") == "byte":
+        fault = _base64_fault(item)
+        return item, None if fault is None else f"illegal base64 data at input byte {fault}"
+    if node.name in _TIMES:
+        try:
+            return _TIMES[node.name](dt.datetime.fromisoformat(item)), None
+        except ValueError:
+            return item, f'parsing time "{item}" as "2006-01-02T15:04:05Z07:00": cannot parse "{item}" as "2006"'
+    return item, None
+
+
+def _base64_fault(text: str) -> int | None:
+    """Where Go's decoder stops at a text that is not padded base64; None when it is."""
+    plain = [(index, char) for index, char in enumerate(text) if char not in "\r\n"]
+    for number, (index, char) in enumerate(plain):
+        if char == "=":
+            rest = [c for _, c in plain[number:]]
+            padding = {2: 2, 3: 1}.get(number % 4, 0)
+            if not padding:
+                return index
+            if len(rest) < padding:
+                return len(text)
+            return None if rest == ["="] * padding else plain[number + 1][0] if padding == 2 and rest[1] != "=" else index + padding
+        if char not in _BASE64:
+            return index
+    return plain[len(plain) - len(plain) % 4][0] if len(plain) % 4 else None
 
 
 def _seconds(moment: dt.datetime) -> str:

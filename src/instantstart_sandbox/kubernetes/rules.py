@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from instantstart_sandbox.kubernetes import workload_rules
 from instantstart_sandbox.kubernetes.errors import Cause, bad_value, required
 from instantstart_sandbox.kubernetes.names import data_key_causes, finalizer_causes, key_causes, label_causes, name_causes, owner_causes
 from instantstart_sandbox.kubernetes.pod_rules import pod_causes, taints
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.schema import Node
-from instantstart_sandbox.kubernetes.selectors import selector_matches
 from instantstart_sandbox.kubernetes.validation import joined
 
 Object = dict[str, Any]
@@ -80,48 +80,6 @@ def _pod(obj: Object) -> list[Cause]:
 
 def _node(obj: Object) -> list[Cause]:
     return taints((obj.get("spec") or {}).get("taints") or [], "spec.taints")
-
-
-def _workload(obj: Object) -> list[Cause]:
-    spec = obj.get("spec") or {}
-    template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    causes = [] if spec.get("selector") else [required("spec.selector")]
-    if spec.get("selector") and not selector_matches(spec["selector"], labels):
-        causes.append(bad_value("spec.template.metadata.labels", _shown(labels), "`selector` does not match template `labels`"))
-    claims = {c["metadata"].get("name", "") for c in spec.get("volumeClaimTemplates") or () if "metadata" in c}
-    causes += pod_causes(template.get("spec") or {"restartPolicy": "Always"}, "spec.template.spec", claims)
-    if (template.get("spec") or {}).get("restartPolicy", "Always") != "Always":
-        causes.append(
-            Cause(
-                "spec.template.spec.restartPolicy",
-                "FieldValueNotSupported",
-                f'Unsupported value: "{template["spec"]["restartPolicy"]}": supported values: "Always"',
-            )
-        )
-    if (spec.get("replicas") or 0) < 0:
-        causes.append(bad_value("spec.replicas", str(spec["replicas"]), "must be greater than or equal to 0"))
-    return causes
-
-
-def _job_spec(spec: Object, path: str) -> list[Cause]:
-    template = (spec.get("template") or {}).get("spec") or {"restartPolicy": "Never"}
-    causes = pod_causes(template, f"{path}.template.spec")
-    if template.get("restartPolicy") == "Always":
-        causes.append(required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
-    for field in ("parallelism", "completions", "backoffLimit"):
-        if (spec.get(field) or 0) < 0:
-            causes.append(bad_value(f"{path}.{field}", str(spec[field]), "must be greater than or equal to 0"))
-    return causes
-
-
-def _job(obj: Object) -> list[Cause]:
-    return _job_spec(obj.get("spec") or {}, "spec")
-
-
-def _cron_job(obj: Object) -> list[Cause]:
-    spec = obj.get("spec") or {}
-    return _job_spec((spec.get("jobTemplate") or {}).get("spec") or {}, "spec.jobTemplate.spec")
 
 
 # ---------------------------------------------------------------------- services, storage, data
@@ -200,12 +158,12 @@ def _role_binding(obj: Object) -> list[Cause]:
 
 _BY_RESOURCE: Final[dict[str, Callable[[Object], list[Cause]]]] = {
     "pods": _pod,
-    "deployments.apps": _workload,
-    "replicasets.apps": _workload,
-    "statefulsets.apps": _workload,
-    "daemonsets.apps": _workload,
-    "jobs.batch": _job,
-    "cronjobs.batch": _cron_job,
+    "deployments.apps": workload_rules.deployment,
+    "replicasets.apps": workload_rules.replica_set,
+    "statefulsets.apps": workload_rules.stateful_set,
+    "daemonsets.apps": workload_rules.daemon_set,
+    "jobs.batch": workload_rules.job,
+    "cronjobs.batch": workload_rules.cron_job,
     "services": _service,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,
