@@ -65,6 +65,7 @@ def test_the_preflight_shows_what_stands_in_the_way_and_a_job_begun_anyway_stops
     assert asked == []
     console.get_by_role("button", name="Create anyway").click()
     _stops_with_the_reason(console)
+    _waits_for_a_persons_yes(console, server)
     _is_forgotten(console, server)
 
 
@@ -76,6 +77,23 @@ def _stops_with_the_reason(console: Page) -> None:
     console.get_by_role("button", name="Retry").click()
     expect(console.get_by_text("attempt 2")).to_be_visible()
     expect(console.get_by_role("button", name="Retry")).to_be_visible()
+
+
+def _waits_for_a_persons_yes(console: Page, server: ControlPlane) -> None:
+    """What an agent asks to delete is shown to the administrator, who says no."""
+    api = f"{server.url}/api/v1"
+    admin = {"Authorization": f"Bearer {server.token}"}
+    ask = {"name": "an agent", "role": "operator", "kind": "agent"}
+    agent = {"Authorization": f"Bearer {httpx2.post(f'{api}/tokens', json=ask, headers=admin).json()['token']}"}
+    doomed = f"{api}/clusters/too-many"
+    approval = httpx2.delete(doomed, params={"dry_run": True}, headers=agent).json()["approval"]
+    assert httpx2.delete(doomed, params={"approval": approval}, headers=agent).json()["status"] == "awaiting_approval"
+    console.reload()
+    console.get_by_role("link", name="Waiting for a person").click()
+    console.get_by_role("link", name="Delete the cluster").click()
+    expect(console.get_by_role("button", name="Approve")).to_be_visible()
+    console.get_by_role("button", name="Reject").click()
+    expect(console.get_by_text("Cancelled").first).to_be_visible()
 
 
 def _is_forgotten(console: Page, server: ControlPlane) -> None:
