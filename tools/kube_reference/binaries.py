@@ -51,7 +51,7 @@ def cache() -> Path:
 
 def version() -> str:
     """The Kubernetes version that go.mod names, such as v1.34.4."""
-    found = re.search(r"^\s*k8s\.io/kubernetes (v[\d.]+)$", (HERE / "go.mod").read_text(), re.MULTILINE)
+    found = re.search(r"^\s*k8s\.io/kubernetes (v[\d.]+)\b", (HERE / "go.mod").read_text(), re.MULTILINE)
     if found is None:
         raise UnavailableError("go.mod names no version of k8s.io/kubernetes")
     return found[1]
