@@ -74,7 +74,7 @@ def _populate(rig: Rig) -> None:
             accessConfig={"authenticationMode": "API"}, tags={names.CLUSTER_TAG: f"bench-{i:02}"},
         )  # fmt: skip
     for i in range(_FOREIGN):
-        rig.sandbox.admin("foreign_cluster", name=f"slurm-{i}")
+        rig.sandbox.admin("scenario/foreign-cluster", name=f"slurm-{i}")
 
 
 def _timed(call: Callable[[], object]) -> float:
