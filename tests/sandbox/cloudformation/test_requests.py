@@ -35,6 +35,10 @@ TEMPLATES = [
     ("Colour: red\n" + BUCKET, "Invalid template property or properties [Colour]"),
     ("Resources: {B: {Type: AWS::Not::AThing}}", "Unrecognized resource types: [AWS::Not::AThing]"),
     ("Resources: {B: {Properties: {}}}", "Every Resources object must contain a Type member."),
+    (
+        "Resources: {B: {Type: AWS::S3::Bucket, Properties: {BucketName: one, two and three}}}",
+        "[/Resources/B/Properties/two and three] 'null' values are not allowed in templates",
+    ),
     ("Resources: {B-1: {Type: AWS::S3::Bucket}}", "Resource name B-1 is non alphanumeric."),
     ("Resources: {B: {Type: AWS::S3::Bucket, Colour: red}}", "Invalid template resource property 'Colour'"),
     ("Resources: {B: {Type: AWS::S3::Bucket, DependsOn: Nope}}", "Unresolved resource dependencies [Nope] in the Resources block"),

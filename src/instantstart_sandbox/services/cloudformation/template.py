@@ -142,6 +142,7 @@ def _check_resource(name: Any, resource: Any) -> None:
         raise invalid("Template format error: Every Resources object must contain a Type member.")
     if not isinstance(resource.get("Properties") or {}, dict):
         raise invalid(f"Template format error: Properties of resource {name} must be an object.")
+    _refuse_null(resource.get("Properties") or {}, f"/Resources/{name}/Properties")
     for policy in ("DeletionPolicy", "UpdateReplacePolicy"):
         if resource.get(policy, "Delete") not in DELETION_POLICIES:
             raise invalid(f"Template format error: Unrecognized {policy} {resource[policy]} for resource {name}")
@@ -149,6 +150,15 @@ def _check_resource(name: Any, resource: Any) -> None:
             raise invalid(f"Template error: resource type {resource['Type']} does not support {policy} Snapshot")
     if resource.get("CreationPolicy") or resource.get("UpdatePolicy"):
         raise invalid(f"Template error: the sandbox does not support CreationPolicy and UpdatePolicy (resource {name})")
+
+
+def _refuse_null(value: Any, path: str) -> None:
+    """A key without a value is often a comma that YAML took for the end of an item."""
+    if value is None:
+        raise invalid(f"[{path}] 'null' values are not allowed in templates")
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        _refuse_null(member, f"{path}/{key}")
 
 
 def _check_output(name: Any, output: Any) -> None:
