@@ -50,7 +50,7 @@ export function Login() {
                 <ProblemAlert error={enter.error} />
                 {enter.isPending && <StatusIndicator type="loading">Signing in</StatusIndicator>}
                 <FormField label="Token" description="The server prints a one-time link when it starts; an administrator's token opens the console too.">
-                  <Input type="password" name="token" value={token} placeholder="ist_..." autoComplete={false} onChange={({ detail }) => setToken(detail.value)} />
+                  <Input autoFocus type="password" name="token" value={token} placeholder="ist_..." autoComplete={false} onChange={({ detail }) => setToken(detail.value)} />
                 </FormField>
               </SpaceBetween>
             </Form>

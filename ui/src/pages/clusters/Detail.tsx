@@ -83,7 +83,7 @@ function Page({ detail }: { detail: Schemas["ClusterDetail"] }) {
           { id: "overview", label: "Overview", content: <Overview detail={detail} onAct={setAct} /> },
           { id: "nodes", label: "Nodes", content: <NodesTab cluster={cluster.tag} /> },
           { id: "storage", label: "Storage", content: <StorageTab detail={detail} onAdd={() => setAct(STORAGE)} /> },
-          { id: "operations", label: "Operations", content: <OperationTable filter={{ cluster: cluster.tag }} hidden={["cluster"]} /> },
+          { id: "operations", label: "Operations", content: <OperationTable filter={{ cluster: cluster.tag }} hidden={["cluster"]} header={<Header variant="h2">Operations</Header>} /> },
           { id: "events", label: "Events", content: <EventsTab cluster={cluster.tag} /> },
         ]}
       />

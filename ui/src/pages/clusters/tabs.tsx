@@ -33,13 +33,12 @@ export function NodesTab({ cluster }: TabProps) {
         ariaLabels={{ tableLabel: "Nodes" }}
         empty={<EmptyState title="No nodes" says="They are listed as soon as HyperPod has begun to make them." />}
         columnDefinitions={[
-          { id: "id", header: "Instance", isRowHeader: true, minWidth: 190, cell: (each) => each.instance_id ?? "not made yet" },
-          { id: "status", header: "SageMaker", minWidth: 120, cell: (each) => <Status status={each.status === "Running" ? "ready" : each.status}>{each.status}</Status> },
-          { id: "ready", header: "Kubernetes", minWidth: 130, cell: (each) => <Status status={each.ready ? "ready" : "pending"}>{inKubernetes(each)}</Status> },
+          { id: "id", header: "Instance", isRowHeader: true, minWidth: 180, cell: (each) => each.instance_id ?? "not made yet" },
+          { id: "status", header: "SageMaker", minWidth: 110, cell: (each) => <Status status={each.status === "Running" ? "ready" : each.status}>{each.status}</Status> },
+          { id: "ready", header: "Kubernetes", minWidth: 120, cell: (each) => <Status status={each.ready ? "ready" : "pending"}>{inKubernetes(each)}</Status> },
           { id: "health", header: "Health", cell: (each) => each.health ?? "unknown" },
-          { id: "group", header: "Group", cell: (each) => each.group },
-          { id: "type", header: "Type", cell: (each) => `${each.instance_type}, ${each.capacity_type.replace("_", " ")}` },
-          { id: "zone", header: "Zone", minWidth: 120, cell: (each) => each.zone ?? "-" },
+          { id: "group", header: "Group", minWidth: 160, cell: (each) => `${each.group}: ${each.instance_type}, ${each.capacity_type.replace("_", " ")}` },
+          { id: "zone", header: "Zone", minWidth: 110, cell: (each) => each.zone ?? "-" },
           { id: "devices", header: "Devices", cell: (each) => `${each.gpus ?? "unknown"} GPU, ${each.efa ?? "unknown"} EFA` },
           { id: "why", header: "Remarks", cell: (each) => <span className="is-wrap">{each.because ?? "-"}</span> },
         ]}
