@@ -130,7 +130,7 @@ class _Launch:
             "service-account-signing-key-file": pki / "accounts.key", "endpoint-reconciler-type": "none", "allow-privileged": "true",
             # EKS switches it on
             "enable-admission-plugins": "ExtendedResourceToleration",
-            "etcd-compaction-interval": "60s", "max-requests-inflight": 0, "max-mutating-requests-inflight": 0, "profiling": "false",
+            "etcd-compaction-interval": "60s", "max-requests-inflight": 4000, "max-mutating-requests-inflight": 2000, "profiling": "false",
         }, lambda: _ready(self.url, self.token, pki / "apiserver.crt"))  # fmt: skip
         cluster = {"server": self.url, "certificate-authority": str(pki / "apiserver.crt")}
         kubeconfig().touch(0o600)
