@@ -85,6 +85,7 @@ class Crank:
 
     def turn(self, turned: Turned, until: str | None = None, ticks: int = MOST_TICKS) -> Turned:
         """Go on until the end, until a stage is done, or for a number of ticks."""
+        turned.status = "running"
         for step in turned.workflow.steps:
             group = [turned.stages[s.name] for s in (step.stages if isinstance(step, Together) else (step,))]
             for standing in group:

@@ -12,8 +12,8 @@ from instantstart.capabilities.clusters import specs, workflows
 from instantstart.ensure import eks
 
 STAGES = tuple(stage.name for stage in workflows.CREATE_CLUSTER.stages() if stage.name != "cert_manager")
-#: what is made by then: a role and buckets while the stack is on its way, the EKS cluster, the subnet, HyperPod on its way
-CUTS = ("scripts", "stack", "subnet", "csi_role", "hyperpod")
+#: enough for each day; the rest runs with the slow ones
+CUTS = ("scripts", "hyperpod")
 
 
 def ended(turned: Turned) -> tuple[str, str, Any]:
@@ -129,12 +129,14 @@ def test_a_strangers_interface_is_named_and_a_second_try_resumes(standing: Any, 
     assert not any(line.startswith(("vpc ", "eks ", "hyperpod ", "stack ")) for line in inventory(sandbox))
 
 
+@pytest.mark.slow
 def test_a_security_group_that_is_held_for_a_while_is_asked_for_again(standing: Any, sandbox: SandboxProcess) -> None:
     sandbox.fault("cloudformation:.*/ComputeSecurityGroup/Delete", code="DependencyViolation", message="has a dependent object", count=3)
     gone = standing.delete()
     assert gone.status == "succeeded", ended(gone)
 
 
+@pytest.mark.slow
 def test_a_deletion_ends_though_the_api_server_is_away(standing: Any, sandbox: SandboxProcess) -> None:
     entry = sandbox.client("eks").list_access_entries(clusterName=standing.site.names.eks_cluster)["accessEntries"]
     for principal in entry:

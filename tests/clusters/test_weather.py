@@ -71,6 +71,7 @@ def test_a_process_killed_between_act_and_record_at_every_tick_does_nothing_twic
     same_world()
 
 
+@pytest.mark.slow
 def test_reads_that_lag_twenty_seconds_behind_writes_make_nothing_twice(job: Any, sandbox: SandboxProcess, same_world: Any) -> None:
     sandbox.admin("stale_reads", seconds=20)
     made = job.create()
@@ -78,6 +79,7 @@ def test_reads_that_lag_twenty_seconds_behind_writes_make_nothing_twice(job: Any
     same_world()
 
 
+@pytest.mark.slow
 def test_roles_that_are_visible_after_a_minute_are_waited_for(job: Any, sandbox: SandboxProcess, same_world: Any) -> None:
     sandbox.admin("settings", iam_delay=60.0)
     made = job.create()
@@ -85,6 +87,7 @@ def test_roles_that_are_visible_after_a_minute_are_waited_for(job: Any, sandbox:
     same_world()
 
 
+@pytest.mark.slow
 def test_deletion_in_the_same_weather_leaves_nothing(job: Any, sandbox: SandboxProcess) -> None:
     empty = inventory(sandbox)
     assert job.create().status == "succeeded"
