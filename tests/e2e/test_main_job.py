@@ -56,7 +56,7 @@ def _is_cancelled_and_goes_on(console: Page) -> None:
 
 def _survives_a_kill(console: Page, server: ControlPlane) -> None:
     server.kill()
-    expect(console.get_by_text("The server is away, reconnecting")).to_be_visible(timeout=15_000)
+    expect(console.get_by_text("The server is away, reconnecting").first).to_be_visible(timeout=15_000)
     server.start()
     expect(console.get_by_text("The server is away, reconnecting")).to_have_count(0, timeout=30_000)
     expect(console.get_by_text("Live", exact=True)).to_be_visible()

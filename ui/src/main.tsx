@@ -22,7 +22,9 @@ const queries: QueryClient = new QueryClient({
     },
   }),
   defaultOptions: {
+    mutations: { networkMode: "always" },
     queries: {
+      networkMode: "always", // the server may be on this machine: whether the machine is online says nothing
       staleTime: 2_000,
       retry: (failures, error) => failures < MAX_RETRIES && problemOf(error).retryable,
     },

@@ -2,11 +2,12 @@ import AppLayout from "@cloudscape-design/components/app-layout";
 import Box from "@cloudscape-design/components/box";
 import Flashbar, { type FlashbarProps } from "@cloudscape-design/components/flashbar";
 import Spinner from "@cloudscape-design/components/spinner";
-import { useState } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
 import { Navigate, Outlet, useLocation } from "react-router";
 import { useServerAway } from "../api/presence";
 import { isSignedOut } from "../api/problems";
-import { ProblemAlert } from "../components/ProblemAlert";
+import { AwayIsTold, ProblemAlert } from "../components/ProblemAlert";
 import { Breadcrumbs } from "./Breadcrumbs";
 import { Navigation } from "./Navigation";
 import { useNotices } from "./notifications";
@@ -20,6 +21,12 @@ export function Shell() {
   const [open, setOpen] = useState(true);
   const notices = useNotices();
   const away = useServerAway();
+  const cache = useQueryClient();
+  const wasAway = useRef(false);
+  useEffect(() => {
+    if (wasAway.current && !away) void cache.invalidateQueries(); // what was missed meanwhile
+    wasAway.current = away;
+  }, [away, cache]);
   if (isSignedOut(me.error ?? "")) {
     return <Navigate to={`/login?next=${encodeURIComponent(place.pathname + place.search)}`} replace />;
   }
@@ -37,7 +44,11 @@ export function Shell() {
         navigation={<Navigation me={me.data} />}
         breadcrumbs={<Breadcrumbs />}
         notifications={<Flashbar items={[...(away ? [AWAY] : []), ...notices.items]} stackItems={notices.items.length > 2} />}
-        content={<Outlet />}
+        content={
+          <AwayIsTold.Provider value={away}>
+            <Outlet />
+          </AwayIsTold.Provider>
+        }
         contentType="default"
       />
     </>

@@ -27,20 +27,18 @@ export function OperationResult({ result }: { result: Record<string, unknown> })
   );
 }
 
+/** A list is a line an item, an object a line a field; a list in an object follows with a line an item. */
 function lines(value: unknown): string[] {
-  if (Array.isArray(value)) return value.length ? value.map((each) => pairs(each).join(", ")) : ["none"];
-  return pairs(value);
+  if (Array.isArray(value)) return value.length ? value.map(plain) : ["none"];
+  if (typeof value !== "object" || value === null) return [plain(value)];
+  return known(value).flatMap(([key, inner]) => (Array.isArray(inner) ? inner.map(plain) : [`${key}: ${plain(inner)}`]));
 }
 
-/** Each "key: value" of an object, or the value itself. */
-function pairs(value: unknown): string[] {
-  if (typeof value !== "object" || value === null) return [plain(value)];
-  return Object.entries(value).map(([key, inner]) => `${key}: ${plain(inner)}`);
-}
+const known = (value: object) => Object.entries(value).filter(([, inner]) => inner !== null);
 
 function plain(value: unknown): string {
   if (value === null || value === undefined) return "-";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (Array.isArray(value)) return value.map(plain).join("; ") || "none";
-  return typeof value === "object" ? pairs(value).join(", ") : String(value);
+  return typeof value === "object" ? known(value).map(([key, inner]) => `${key}: ${plain(inner)}`).join(", ") : String(value);
 }

@@ -2,7 +2,11 @@ import Alert from "@cloudscape-design/components/alert";
 import Box from "@cloudscape-design/components/box";
 import ExpandableSection from "@cloudscape-design/components/expandable-section";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import { landOnFields, problemOf } from "../api/problems";
+import { createContext, useContext } from "react";
+import { isAway, landOnFields, problemOf } from "../api/problems";
+
+/** Whether the page round this says already that the server is away. */
+export const AwayIsTold = createContext(false);
 
 interface Props {
   error: unknown;
@@ -13,7 +17,8 @@ interface Props {
 
 /** Any Problem: what, why, what to do next, the fields that no form shows, and the evidence. */
 export function ProblemAlert({ error, shown = [], action }: Props) {
-  if (!error) return null;
+  const told = useContext(AwayIsTold);
+  if (!error || (told && isAway(error))) return null;
   const problem = problemOf(error);
   const others = landOnFields(problem, shown).others.filter((each) => !problem.detail.includes(each.message)); // told once
   const warns = ["busy", "unreachable", "blocked", "no_capacity"].includes(problem.kind);

@@ -1,3 +1,4 @@
+import Box from "@cloudscape-design/components/box";
 import Button from "@cloudscape-design/components/button";
 import Header from "@cloudscape-design/components/header";
 import SpaceBetween from "@cloudscape-design/components/space-between";
@@ -35,15 +36,35 @@ export function NodesTab({ cluster }: TabProps) {
         columnDefinitions={[
           { id: "id", header: "Instance", isRowHeader: true, minWidth: 180, cell: (each) => each.instance_id ?? "not made yet" },
           { id: "status", header: "SageMaker", minWidth: 110, cell: (each) => <Status status={each.status === "Running" ? "ready" : each.status}>{each.status}</Status> },
-          { id: "ready", header: "Kubernetes", minWidth: 120, cell: (each) => <Status status={each.ready ? "ready" : "pending"}>{inKubernetes(each)}</Status> },
-          { id: "health", header: "Health", cell: (each) => each.health ?? "unknown" },
-          { id: "group", header: "Group", minWidth: 160, cell: (each) => `${each.group}: ${each.instance_type}, ${each.capacity_type.replace("_", " ")}` },
-          { id: "zone", header: "Zone", minWidth: 110, cell: (each) => each.zone ?? "-" },
-          { id: "devices", header: "Devices", cell: (each) => `${each.gpus ?? "unknown"} GPU, ${each.efa ?? "unknown"} EFA` },
+          { id: "ready", header: "Kubernetes", minWidth: 150, cell: KubernetesCell },
+          { id: "group", header: "Group", minWidth: 190, cell: GroupCell },
+          { id: "zone", header: "Zone", minWidth: 130, cell: (each) => each.zone ?? "-" },
           { id: "why", header: "Remarks", cell: (each) => <span className="is-wrap">{each.because ?? "-"}</span> },
         ]}
       />
     </SpaceBetween>
+  );
+}
+
+function KubernetesCell(node: Schemas["NodeItem"]) {
+  return (
+    <>
+      <Status status={node.ready ? "ready" : "pending"}>{inKubernetes(node)}</Status>
+      <Box variant="small" color="text-body-secondary" display="block">
+        health: {node.health ?? "unknown"}
+      </Box>
+    </>
+  );
+}
+
+function GroupCell(node: Schemas["NodeItem"]) {
+  return (
+    <>
+      {node.group}: {node.instance_type}, {node.capacity_type.replace("_", " ")}
+      <Box variant="small" color="text-body-secondary" display="block">
+        GPUs: {node.gpus ?? "unknown"}, EFA: {node.efa ?? "unknown"}
+      </Box>
+    </>
   );
 }
 
