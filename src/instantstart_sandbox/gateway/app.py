@@ -175,7 +175,10 @@ class Gateway:
             return self._owned(visit, handler)
         if call.service in self.world.registry.closed:
             raise self._missing(call)
-        return self._moto(visit)
+        answer = self._moto(visit)
+        if self.world.settings.check_answers and not visit.internal:
+            self._hold(call, answer)
+        return answer
 
     def _check(self, call: wire.Call) -> None:
         try:
@@ -231,6 +234,13 @@ class Gateway:
         inner = Inner(call, ask)
         result = Chain(guards, context, call.params, inner).run()
         return inner.answer() if result is None else wire.reply(call, result, visit.request_id)
+
+    def _hold(self, call: wire.Call, answer: wire.Answer) -> None:
+        """Hold an answer of moto's against the model, too."""
+        if answer.status < 300 and not call.model.has_streaming_output:
+            wrong = validate.check_answer(wire.parsed(call, answer), call.model)
+            if wrong:
+                self.world.journal.breached(call.service, call.operation, wrong)
 
     def _missing(self, call: wire.Call) -> AwsError:
         self.world.journal.unsupported(call.service, call.operation)

@@ -46,6 +46,7 @@ class Journal:
         self._unsupported: collections.Counter[str] = collections.Counter()
         self._crashes: list[dict[str, Any]] = []
         self._malformed: list[dict[str, Any]] = []
+        self._breaches: dict[str, list[str]] = {}
         self._questions: dict[tuple[str, ...], dict[str, list[str]]] = {}
 
     def next_seq(self) -> int:
@@ -66,6 +67,16 @@ class Journal:
         """A request that breaks the service model: whoever sent it has a mistake in it."""
         with self._lock:
             self._malformed.append({"service": service, "operation": operation, "why": why})
+
+    def breached(self, service: str, operation: str, wrong: list[str]) -> None:
+        """An answer of moto's that the service model forbids (settings.check_answers); the first of each operation is kept."""
+        with self._lock:
+            self._breaches.setdefault(f"{service}:{operation}", wrong[:5])
+
+    def breaches(self) -> dict[str, list[str]]:
+        """What was wrong with moto's answers, by ``service:Operation``."""
+        with self._lock:
+            return dict(self._breaches)
 
     def asked(self, action: str, resource: str, context: dict[str, list[str]]) -> None:
         """A question that IAM was asked (settings.iam_record); the first context of each action, resource and principal is kept."""
@@ -109,5 +120,6 @@ class Journal:
             self._entries.clear()
             self._malformed.clear()
             self._questions.clear()
+            self._breaches.clear()
             self._unsupported.clear()
             self._crashes.clear()

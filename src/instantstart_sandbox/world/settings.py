@@ -62,6 +62,8 @@ class Settings:
     iam_enforcement: bool = False
     #: keep every question that IAM is asked (``GET /_sandbox/iam_questions``): what policies are made from
     iam_record: bool = False
+    #: hold moto's answers against the service model, as ours always are (``GET /_sandbox/breaches``); costs half of a call again
+    check_answers: bool = False
     #: no answer has more items than this, where the operation takes a page size; 0: pages as on AWS
     largest_page: int = 0
     #: an access key that does not exist is refused, as on AWS; True takes it for the account's root

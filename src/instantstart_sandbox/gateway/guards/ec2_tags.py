@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 #: the kinds whose end is watched, by the beginning of their ids; others keep what moto says
 _KINDS = ("vpc-", "subnet-", "rtb-", "sg-", "igw-", "nat-", "eipalloc-", "vpce-", "eni-")
 
+#: moto's word -> EC2's (the service model's enum ResourceType)
+_TYPES = {"nat-gateway": "natgateway"}
+
 
 def install(world: World) -> None:
     """Register the guard."""
@@ -24,7 +27,10 @@ def _describe(ctx: Context, params: dict[str, Any], proceed: Proceed) -> dict[st
     living = _living(backend)
     for resource in [r for r in backend.tags if r.startswith(_KINDS) and r not in living]:
         del backend.tags[resource]
-    return proceed()
+    answer = proceed()
+    for tag in answer.get("Tags", []):
+        tag["ResourceType"] = _TYPES.get(tag["ResourceType"], tag["ResourceType"])
+    return answer
 
 
 def _living(backend: Any) -> set[str]:
