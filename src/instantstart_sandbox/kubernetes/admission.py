@@ -57,6 +57,11 @@ def _pod(reader: Reader, resource: Resource, obj: Object) -> None:
     spec, name = obj["spec"], obj["metadata"].get("name", "")
     _service_account(reader, resource, obj)
     _priority(reader, resource, spec, name)
+    _default_tolerations(spec)
+
+
+def _default_tolerations(spec: Object) -> None:
+    """On create and on every update: a pod stays five minutes on a node that is not ready."""
     tolerations = spec.setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_tolerates(t, key) for t in tolerations):
@@ -77,7 +82,7 @@ def _extended_tolerations(spec: Object, tolerations: list[Object]) -> None:
                 wanted.add(name)
     for name in sorted(wanted):
         if not any(t.get("key") == name for t in tolerations):
-            tolerations.append({"key": name, "operator": "Exists"})
+            tolerations.append({"key": name, "operator": "Exists", "effect": "NoSchedule"})
 
 
 def _service_account(reader: Reader, resource: Resource, obj: Object) -> None:
@@ -163,6 +168,9 @@ def _node_ports(reader: Reader, resource: Resource, obj: Object) -> None:
     taken = {p.get("nodePort") for s in others for p in s["spec"].get("ports") or ()}
     for index, port in enumerate(obj["spec"].get("ports") or ()):
         wanted = port.get("nodePort")
+        if wanted and wanted not in _NODE_PORTS:
+            text = "provided port is not in the valid range. The range of valid ports is 30000-32767"
+            raise invalid(resource, metadata["name"], [_bad_value(f"spec.ports[{index}].nodePort", str(wanted), text)])
         if wanted in taken and wanted:
             cause = _bad_value(f"spec.ports[{index}].nodePort", str(wanted), "provided port is already allocated")
             raise invalid(resource, metadata["name"], [cause])
@@ -204,6 +212,8 @@ def admit(reader: Reader, resource: Resource, obj: Object, old: Object | None) -
         step = _ON_CREATE.get(resource.qualified)
         if step is not None and isinstance(obj.get("spec"), dict):
             step(reader, resource, obj)
+    elif resource.qualified == "pods":
+        _default_tolerations(obj["spec"])
     elif resource.qualified == "services":
         _keep_addresses(obj, old)
         _service(reader, resource, obj)

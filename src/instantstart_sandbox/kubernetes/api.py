@@ -199,7 +199,7 @@ class Api:
         kind = {"POST": "CreateOptions", "PUT": "UpdateOptions"}.get(request.method, "PatchOptions")
         dry, validation = request.query.get("dryRun", ""), request.query.get("fieldValidation", "")
         if dry not in ("", "All"):
-            raise bad_option(kind, unsupported("dryRun", dry, ("All",)))
+            raise bad_option(kind, Cause("dryRun", "FieldValueNotSupported", f'Unsupported value: ["{dry}"]: supported values: "All"'))
         if validation not in ("", "Ignore", "Strict", "Warn"):
             raise bad_option(kind, unsupported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
         manager = request.query.get("fieldManager", "")
@@ -209,13 +209,15 @@ class Api:
             raise bad_option(kind, forbidden_field("force", "may not be specified for non-apply patch"))
         manager = manager or request.headers.get("user-agent", "unknown").split("/")[0][:_LONGEST_MANAGER]
         user = request.identity.username
-        return Options(manager, user, subresource, dry == "All", validation or "Warn", request.flag("force"), request.warnings)
+        checked, force = validation or "Warn", request.flag("force")
+        return Options(manager, user, subresource, dry == "All", checked, force, warnings=request.warnings, duplicates=request.duplicates)
 
     async def _object(self, request: Request, target: Target) -> None:
         resource, where = target.resource, (target.resource, target.namespace, target.name)
         if resource.namespaced and target.namespace is None:
             raise no_such_path()
         if request.method in ("GET", "HEAD"):
+            revision_of(request.query.get("resourceVersion", ""))
             await self.show(request, resource, self.cluster.pipeline.entry(*where).raw)
         elif request.method == "PUT":
             body = await request.read()
@@ -288,7 +290,7 @@ class Api:
 
     def _view(self, request: Request, resource: Resource) -> Callable[[Object], Object] | None:
         if request.table_wanted:
-            include = request.query.get("includeObject", "Metadata")
+            include = request.included
             return lambda obj: table(
                 resource, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")}, self.cluster.clock.now(), include
             )
@@ -303,6 +305,13 @@ class Api:
         initial = request.flag("sendInitialEvents")
         if "sendInitialEvents" in request.query and request.query.get("resourceVersionMatch") != "NotOlderThan":
             raise bad_option("ListOptions", forbidden_field("resourceVersionMatch", _NO_MATCH_TEXT))
+        if request.query.get("continue"):
+            text = "resourceVersionMatch is forbidden when continue is provided"
+            raise bad_option("ListOptions", forbidden_field("resourceVersionMatch", text))
+        match_rule = request.query.get("resourceVersionMatch", "")
+        if match_rule and not initial:
+            text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            raise bad_option("ListOptions", forbidden_field("resourceVersionMatch", text))
         timeout = request.number("timeoutSeconds")
         wanted = Watching(
             target.resource,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import string
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes import quantities
-from instantstart_sandbox.kubernetes.errors import ApiError, bad_request
+from instantstart_sandbox.kubernetes.errors import ApiError, bad_request, bad_value, invalid
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.schema import Node, definition
 from instantstart_sandbox.kubernetes.validation import decode_failure, has_type, prune
@@ -32,6 +32,10 @@ class Options:
     dry_run: bool = False
     validation: str = "Ignore"
     force: bool = False
+    #: the write is a patch
+    patched: bool = False
+    #: paths of the fields that the body held twice
+    duplicates: tuple[str, ...] = ()
     warnings: list[str] = field(default_factory=list)
 
 
@@ -54,7 +58,8 @@ def decode(resource: Resource, body: Any, options: Options) -> Object:
     failure = _type_failure(resource, obj)
     if failure:
         raise _unreadable(resource, failure)
-    _report_unknown(resource, _prune(resource, obj), options)
+    told = [f'duplicate field "{path}"' for path in options.duplicates]
+    _report(resource, told + [f'unknown field "{path}"' for path in _prune(resource, obj)], options)
     return obj
 
 
@@ -152,22 +157,25 @@ def _unreadable(resource: Resource, why: str) -> ApiError:
 
 def _check_kind(resource: Resource, body: Object) -> None:
     version, kind = body.get("apiVersion"), body.get("kind")
-    if version not in (None, "", resource.api_version):
+    if resource.custom and kind not in (None, "", resource.kind) and version == resource.api_version:
+        cause = bad_value("kind", f'"{kind}"', f"must be {resource.kind}")
+        raise invalid(replace(resource, kind=kind), (body.get("metadata") or {}).get("name", ""), [cause])
+    if resource.custom and version not in (None, "", resource.api_version):
         raise bad_request(f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})")
+    if version not in (None, "", resource.api_version):
+        what = f'no kind "{kind or resource.kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
+        raise bad_request(f'{kind or resource.kind} in version "{version}" cannot be handled as a {resource.kind}: {what}')
     if kind not in (None, "", resource.kind):
-        raise bad_request(
-            f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: no kind "{kind}" is registered for version '
-            f'"{resource.api_version}"'
-        )
+        what = f"converting ({resource.version}.{kind}) to ({resource.group.split('.')[0] or 'core'}.{resource.kind}): unknown conversion"
+        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {what}')
     if resource.custom and (not version or not kind):
         missing = "apiVersion" if not version else "kind"
         raise bad_request(f"Object '{missing.capitalize() if missing == 'kind' else missing}' is missing in the request body")
 
 
-def _report_unknown(resource: Resource, unknown: list[str], options: Options) -> None:
-    if not unknown or options.validation == "Ignore":
+def _report(resource: Resource, found: list[str], options: Options) -> None:
+    if not found or options.validation == "Ignore":
         return
-    listed = [f'unknown field "{path}"' for path in unknown]
     if options.validation == "Strict":
-        raise _unreadable(resource, "strict decoding error: " + ", ".join(listed))
-    options.warnings.extend(listed)
+        raise _unreadable(resource, "strict decoding error: " + ", ".join(found))
+    options.warnings.extend(found)

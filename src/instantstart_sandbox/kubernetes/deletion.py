@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes import crd
-from instantstart_sandbox.kubernetes.errors import bad_option, bad_request, conflict, forbidden, unsupported
+from instantstart_sandbox.kubernetes.errors import bad_option, bad_value, conflict, forbidden, unsupported
 from instantstart_sandbox.kubernetes.pipeline import DEFINITIONS, Pipeline
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.selectors import Match
@@ -43,9 +43,10 @@ class DeleteOptions:
         policy = body.get("propagationPolicy") or query.get("propagationPolicy")
         orphan = body.get("orphanDependents", {"true": True, "false": False}.get(query.get("orphanDependents", "")))
         if orphan is not None and policy:
-            raise bad_request("OrphanDependents and DeletionPropagation cannot be both set")
+            text = "orphanDependents and deletionPropagation cannot be both set"
+            raise bad_option("DeleteOptions", bad_value("propagationPolicy", f'"{policy}"', text))
         if policy not in (None, "Background", "Foreground", "Orphan"):
-            raise bad_option("DeleteOptions", unsupported("propagationPolicy", policy, ("Background", "Foreground", "Orphan")))
+            raise bad_option("DeleteOptions", unsupported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
         if orphan is not None:
             policy = "Orphan" if orphan else "Background"
         grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))

@@ -71,9 +71,14 @@ def not_found(resource: Resource, name: str) -> ApiError:
 
 def bad_option(kind: str, cause: Cause) -> ApiError:
     """422 for a query parameter; ``kind`` is CreateOptions, PatchOptions, ..."""
+    return option_invalid("meta.k8s.io", kind, cause)
+
+
+def option_invalid(group: str, kind: str, cause: Cause) -> ApiError:
+    """422 for what is no object of the store: options, reviews, token requests."""
     causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
-    details = {"group": "meta.k8s.io", "kind": kind, "causes": causes}
-    return ApiError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {cause.field}: {cause.message}', details)
+    details = {"group": group, "kind": kind, "causes": causes}
+    return ApiError(422, "Invalid", f'{kind}.{group} "" is invalid: {cause.field}: {cause.message}', details)
 
 
 def unsupported(field: str, shown: str, allowed: Sequence[str]) -> Cause:
@@ -119,6 +124,12 @@ def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> ApiError:
     details = _about(resource, name, resource.kind)
     details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
     return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {listed}', details)
+
+
+def nameless_invalid(cause: Cause) -> ApiError:
+    """422 that names no kind."""
+    causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
+    return ApiError(422, "Invalid", f' "" is invalid: {cause.field}: {cause.message}', {"causes": causes})
 
 
 def forbidden(resource: Resource, name: str, why: str) -> ApiError:

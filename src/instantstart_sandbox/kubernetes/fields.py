@@ -18,7 +18,7 @@ from instantstart_sandbox.kubernetes.schema import ANYTHING, MISSING, Node
 FieldSet = dict[str, Any]
 _MEMBER: Final[FieldSet] = {}
 #: the only list keys of built-in kinds that have a default
-_KEY_DEFAULTS: Final = {"protocol": "TCP"}
+KEY_DEFAULTS: Final = {"protocol": "TCP"}
 
 # ---------------------------------------------------------------------- the algebra of sets
 
@@ -128,7 +128,7 @@ def item_key(item: Any, node: Node) -> str:
         value = item.get(key, MISSING) if isinstance(item, dict) else MISSING
         if value is MISSING:
             child = node.items.child(key)
-            value = child.default if child is not None and child.default is not MISSING else _KEY_DEFAULTS.get(key, MISSING)
+            value = child.default if child is not None and child.default is not MISSING else KEY_DEFAULTS.get(key, MISSING)
         if value is not MISSING:
             keys[key] = value
     return "k:" + orjson.dumps(keys).decode()

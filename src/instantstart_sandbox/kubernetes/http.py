@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, Final
@@ -28,6 +29,14 @@ _PROTOBUF_TEXT: Final = (
 )
 
 
+def _acceptable(choice: str) -> bool:
+    media, *parameters = [part.strip() for part in choice.split(";")]
+    form = next((p.removeprefix("as=") for p in parameters if p.startswith("as=")), "")
+    if form and form not in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList", "APIGroupDiscoveryList"):
+        return False
+    return bool(re.fullmatch(r"application/(json|yaml|\*)|\*/\*|text/plain", media))
+
+
 class _Loader(yaml.CSafeLoader):
     """YAML as Kubernetes reads it: dates stay text."""
 
@@ -51,6 +60,8 @@ class Request:
         self.identity: Identity = ANONYMOUS
         self.answered = False
         self.warnings: list[str] = []
+        #: paths of the fields that the body held twice, for requests that want to hear of them
+        self.duplicates: tuple[str, ...] = ()
 
     # ------------------------------------------------------------------ the question
 
@@ -94,6 +105,12 @@ class Request:
         data = await self.body()
         if not data and optional:
             return {}
+        if self.media and not self.media.endswith(("json", "yaml")):
+            listed = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            text = f"the body of the request was in an unknown format - accepted media types include: {listed}"
+            raise ApiError(415, "UnsupportedMediaType", text)
+        if self.query.get("fieldValidation") in ("Strict", "Warn") and data[:1] == b"{":
+            self.duplicates = tuple(duplicates(data))
         return parse(data, yaml_allowed="yaml" in self.media or not self.media)
 
     # ------------------------------------------------------------------ the answer
@@ -104,6 +121,15 @@ class Request:
         return self.headers.get("accept", "").lstrip().startswith(JSON) and "as=table" in self.headers.get("accept", "").lower()
 
     @property
+    def included(self) -> str:
+        """How much of each object a Table is to hold; 400 for a word that says nothing."""
+        word = self.query.get("includeObject", "") or "Metadata"
+        if word not in ("None", "Metadata", "Object"):
+            text = f"Invalid value: \"{word}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise bad_request(f"Unable to convert to Table as requested: includeObject: {text}")
+        return word
+
+    @property
     def metadata_wanted(self) -> bool:
         """Whether the client asks for metadata only."""
         return "as=PartialObjectMetadata" in self.headers.get("accept", "")
@@ -111,8 +137,9 @@ class Request:
     def check_acceptable(self) -> None:
         """406 when the client takes nothing that we can make."""
         accept = self.headers.get("accept", "")
-        if accept and not re.search(r"application/(json|yaml|\*)|\*/\*|text/plain", accept):
-            raise ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json, application/yaml")
+        if accept and not any(_acceptable(choice) for choice in accept.split(",")):
+            listed = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            raise ApiError(406, "NotAcceptable", f"only the following media types are accepted: {listed}")
 
     async def answer(self, code: int, body: Any, media: str = JSON) -> None:
         """Send an answer."""
@@ -153,6 +180,25 @@ class Request:
         """Return when the client has hung up."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
+
+
+def duplicates(data: bytes) -> list[str]:
+    """The names that a JSON text gives twice in one object; of a text that cannot be parsed none."""
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> Object:
+        made: Object = {}
+        for key, value in pairs:
+            if key in made:
+                found.append(key)
+            made[key] = value
+        return made
+
+    try:
+        json.loads(data, object_pairs_hook=look)
+    except ValueError:
+        return []
+    return found
 
 
 def parse(data: bytes, *, yaml_allowed: bool) -> Any:

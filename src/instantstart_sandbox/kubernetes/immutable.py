@@ -34,6 +34,9 @@ _STATEFUL_TEXT: Final = (
 _CLAIM_TEXT: Final = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
 
+_DIRECTIVES: Final = ("affinity", "nodeSelector", "tolerations", "schedulingGates")
+
+
 def _shown(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
@@ -52,6 +55,9 @@ def _same(old: Object, new: Object, *path: str) -> list[Cause]:
 
 def _pod(old: Object, new: Object) -> list[Cause]:
     before, after = copy.deepcopy(_spec(old)), copy.deepcopy(_spec(new))
+    causes = _deadline(before.get("activeDeadlineSeconds"), after.get("activeDeadlineSeconds"))
+    if causes:
+        return causes
     tolerations = before.get("tolerations") or []
     if any(t not in (after.get("tolerations") or []) for t in tolerations):
         return [forbidden_field("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
@@ -65,6 +71,22 @@ def _pod(old: Object, new: Object) -> list[Cause]:
             for field in ("schedulingGates", "nodeSelector", "affinity"):
                 spec.pop(field, None)
     return [] if before == after else [forbidden_field("spec", _POD_TEXT)]
+
+
+def _deadline(before: int | None, after: int | None) -> list[Cause]:
+    field = "spec.activeDeadlineSeconds"
+    if before is None or before == after:
+        return []
+    if after is None:
+        return [bad_value(field, "null", "must not update from a positive integer to nil value")]
+    return [bad_value(field, str(after), "must be less than or equal to previous value")] if after > before else []
+
+
+def _node(old: Object, new: Object) -> list[Cause]:
+    had = _spec(old).get("providerID")
+    if had and had != _spec(new).get("providerID"):
+        return [forbidden_field("spec.providerID", 'node updates may not change providerID except from "" to valid')]
+    return []
 
 
 def _selector(old: Object, new: Object) -> list[Cause]:
@@ -82,7 +104,16 @@ def _job(old: Object, new: Object) -> list[Cause]:
     if _spec(old).get("completionMode") != "Indexed":
         causes += _same(old, new, "spec", "completions")
     never_started = _spec(old).get("suspend") and not (old.get("status") or {}).get("startTime")
-    return causes if never_started else causes + _same(old, new, "spec", "template")
+    if not never_started:
+        return causes + _same(old, new, "spec", "template")
+    # a suspended Job may still be told where to run
+    before, after = (_fixed_template(_spec(o).get("template") or {}) for o in (old, new))
+    return causes if before == after else [*causes, bad_value("spec.template", _shown(_spec(new).get("template")), "field is immutable")]
+
+
+def _fixed_template(template: Object) -> Object:
+    spec = {k: v for k, v in (template.get("spec") or {}).items() if k not in _DIRECTIVES}
+    return {**{k: v for k, v in template.items() if k != "metadata"}, "spec": spec}
 
 
 def _claim(old: Object, new: Object) -> list[Cause]:
@@ -173,6 +204,7 @@ def _priority(old: Object, new: Object) -> list[Cause]:
 
 _BY_RESOURCE: Final[dict[str, _Check]] = {
     "pods": _pod,
+    "nodes": _node,
     "deployments.apps": _selector,
     "replicasets.apps": _selector,
     "daemonsets.apps": _selector,

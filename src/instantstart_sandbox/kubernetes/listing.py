@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from instantstart_sandbox.kubernetes.errors import ApiError, bad_request, expired
+from instantstart_sandbox.kubernetes.errors import ApiError, Cause, bad_option, bad_request, expired, forbidden_field, unsupported
 from instantstart_sandbox.kubernetes.http import Request
 from instantstart_sandbox.kubernetes.pipeline import Pipeline
 from instantstart_sandbox.kubernetes.resources import Resource
@@ -63,15 +63,17 @@ def revision_of(text: str) -> int | None:
     if text in ("", "0"):
         return None
     if not text.isdigit():
-        raise bad_request(f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
+        raise ApiError(500, "", f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax', {})
     return int(text)
 
 
 def page_of(request: Request, collection: Collection, current: int) -> Page:
     """The page that a request asks for. 410 when its snapshot is no longer kept."""
     limit, version = request.number("limit") or 0, request.query.get("resourceVersion", "")
-    if limit < 0:
-        raise bad_request("limit must not be negative")
+    check_options(request.query)
+    if request.query.get("continue") and version not in ("", "0"):
+        raise bad_request("specifying resource version is not allowed when using continue")
+    limit = max(limit, 0)
     if request.query.get("continue"):
         revision, start = _read_token(request.query["continue"])
         if revision == -1:
@@ -91,6 +93,25 @@ def page_of(request: Request, collection: Collection, current: int) -> Page:
             raise expired("The resourceVersion for the provided list is too old.")
         return Page(wanted, "", limit)
     return Page(None, "", limit)
+
+
+def check_options(query: dict[str, str]) -> None:
+    """422 for options of a list that contradict each other."""
+    match, version = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
+    causes: list[Cause] = []
+    if match and query.get("continue"):
+        causes.append(forbidden_field("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
+    elif match and not version:
+        causes.append(forbidden_field("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    elif match not in ("", "Exact", "NotOlderThan"):
+        causes.append(unsupported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
+    elif match == "Exact" and version == "0":
+        text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        causes.append(forbidden_field("resourceVersionMatch", text))
+    if "sendInitialEvents" in query:
+        causes.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if causes:
+        raise bad_option("ListOptions", causes[0])
 
 
 class ExpiredPageError(ApiError):
@@ -124,7 +145,7 @@ class Listing:
                 metadata["remainingItemCount"] = left
         if request.table_wanted:
             objects = [orjson.loads(versioned(e.raw, resource)) for e in entries]
-            return table(resource, objects, metadata, now, request.query.get("includeObject", "Metadata"))
+            return table(resource, objects, metadata, now, request.included)
         if request.metadata_wanted:
             return _metadata_list(entries, metadata)
         return _encoded(resource, entries, metadata)

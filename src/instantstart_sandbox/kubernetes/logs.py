@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
-from instantstart_sandbox.kubernetes.errors import ApiError, bad_request
+from instantstart_sandbox.kubernetes.errors import ApiError, Cause, bad_request
 
 _POLL_SECONDS: Final = 0.1
 _BLOCK: Final = 256 * 1024
 
 
-def _integer(query: dict[str, str], field: str, least: int) -> int | None:
+def _integer(query: dict[str, str], field: str, least: int, pod: str) -> int | None:
     text = query.get(field)
     if text is None:
         return None
@@ -28,22 +28,31 @@ def _integer(query: dict[str, str], field: str, least: int) -> int | None:
     if value < least:
         rule = "must be greater than 0" if least == 1 else "must be greater than or equal to 0"
         text = f"Invalid value: {value}: {rule}"
-        causes = [{"reason": "FieldValueInvalid", "message": text, "field": field}]
-        raise ApiError(422, "Invalid", f'PodLogOptions "" is invalid: {field}: {text}', {"kind": "PodLogOptions", "causes": causes})
+        raise _refusal(pod, Cause(field, "FieldValueInvalid", text))
     return value
+
+
+def _refusal(pod: str, cause: Cause) -> ApiError:
+    details = {"name": pod, "kind": "PodLogOptions"}
+    causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
+    message = f'PodLogOptions "{pod}" is invalid: {cause.field}: {cause.message}'
+    return ApiError(422, "Invalid", message, {**details, "causes": causes})
 
 
 class LogQuery:
     """The query of a log request. 400 or 422 for values that make no sense."""
 
-    def __init__(self, query: dict[str, str], now: float) -> None:
+    def __init__(self, query: dict[str, str], now: float, pod: str = "") -> None:
         self.follow = query.get("follow") in ("true", "1")
         self.previous = query.get("previous") in ("true", "1")
         self.timestamps = query.get("timestamps") in ("true", "1")
-        self.tail = _integer(query, "tailLines", 0)
-        self.limit = _integer(query, "limitBytes", 1)
-        seconds = _integer(query, "sinceSeconds", 1)
+        self.tail = _integer(query, "tailLines", 0, pod)
+        self.limit = _integer(query, "limitBytes", 1, pod)
+        seconds = _integer(query, "sinceSeconds", 1, pod)
         self.since: float | None = now - seconds if seconds is not None else None
+        if query.get("sinceTime") and seconds is not None:
+            text = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
+            raise _refusal(pod, Cause("[]", "FieldValueForbidden", text))
         if query.get("sinceTime"):
             self.since = _moment(query["sinceTime"])
 

@@ -33,11 +33,23 @@ def json_patch(target: Any, patch: Any) -> Any:
     if not isinstance(patch, list):
         raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
     try:
-        return jsonpatch.apply_patch(copy.deepcopy(target), patch)
+        out = copy.deepcopy(target)
+        for operation in patch:
+            out = jsonpatch.apply_patch(out, [_lenient(out, operation)], in_place=True)
+        return out
     except jsonpatch.JsonPatchTestFailed as failure:
         raise _rejected() from failure
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError, IndexError) as failure:
         raise _rejected() from failure
+
+
+def _lenient(target: Any, operation: Any) -> Any:
+    """The API server's library replaces a member that is not there, where RFC 6902 would refuse."""
+    if not isinstance(operation, dict) or operation.get("op") != "replace":
+        return operation
+    steps = jsonpointer.JsonPointer(operation.get("path", "")).parts
+    parent = jsonpointer.resolve_pointer(target, jsonpointer.JsonPointer.from_parts(steps[:-1]).path, None) if steps else None
+    return {**operation, "op": "add"} if isinstance(parent, dict) and steps[-1] not in parent else operation
 
 
 def _rejected() -> ApiError:
@@ -56,6 +68,8 @@ def strategic_merge(target: Any, patch: Any, node: Node) -> Any:
 
 def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:
     directive = patch.get("$patch")
+    if directive not in (None, "replace", "delete", "merge"):
+        raise ApiError(500, "", f"unknown patch type: {directive} in map: {_go_map(patch)}", {})
     if directive == "replace":
         return {k: copy.deepcopy(v) for k, v in patch.items() if k != "$patch"}
     if directive == "delete":
@@ -77,6 +91,13 @@ def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:
             )
     _order_untouched(out, patch, node)
     return out
+
+
+def _go_map(value: Any) -> str:
+    """A value as Go prints it."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{k}:{_go_map(v)}" for k, v in sorted(value.items())) + "]"
+    return f"[{' '.join(map(_go_map, value))}]" if isinstance(value, list) else str(value)
 
 
 def _delete_primitives(out: dict[str, Any], patch: dict[str, Any]) -> None:
@@ -108,7 +129,7 @@ def _merge_list(target: Any, patch: list[Any], node: Node, order: list[Any] | No
     wanted = []
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+            raise ApiError(500, "", f"map: {_go_map(item)} does not contain declared merge key: {key}", {})
         index = next((i for i, m in enumerate(merged) if m.get(key) == item[key]), None)
         if item.get("$patch") == "delete":
             merged = [m for m in merged if m.get(key) != item[key]]

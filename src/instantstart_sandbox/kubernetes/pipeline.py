@@ -6,11 +6,15 @@ runs in the loop that owns the store, so that one request is one transaction.
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from instantstart_sandbox.kubernetes import admission, crd, defaults, immutable, lifecycle, ownership, patch, rules, webhooks
+import orjson
+
+from instantstart_sandbox.kubernetes import admission, crd, defaults, immutable, lifecycle, ownership, patch, rules, typed, webhooks
 from instantstart_sandbox.kubernetes.decoding import Options, decode
 from instantstart_sandbox.kubernetes.errors import (
     ApiError,
@@ -22,16 +26,19 @@ from instantstart_sandbox.kubernetes.errors import (
     forbidden_field,
     invalid,
     modified,
+    nameless_invalid,
     not_found,
 )  # fmt: skip
 from instantstart_sandbox.kubernetes.ownership import Writer
 from instantstart_sandbox.kubernetes.resources import Catalog, Resource
+from instantstart_sandbox.kubernetes.schema import definition
 from instantstart_sandbox.kubernetes.selectors import extractor
 from instantstart_sandbox.kubernetes.store import ADDED, DELETED, MODIFIED, Collection, Entry, Store
 from instantstart_sandbox.kubernetes.validation import default, validate
 
 Object = dict[str, Any]
 
+METADATA: Final = functools.partial(definition, "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _MERGE: Final = "application/merge-patch+json"
 _JSON: Final = "application/json-patch+json"
@@ -107,14 +114,10 @@ class Pipeline:
     def _insert(self, resource: Resource, obj: Object, options: Options, *, tracked: bool) -> Object:
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
-            raise (
-                ApiError(500, "", "resourceVersion should not be set on objects to be created")
-                if not tracked
-                else not_found(resource, metadata["name"])
-            )
+            if not tracked:
+                raise ApiError(500, "", "resourceVersion should not be set on objects to be created", {})
+            metadata.pop("resourceVersion")
         collection, key = self.collection(resource), resource.key(metadata.get("namespace"), metadata.get("name", ""))
-        if (present := collection.get(key)) is not None:
-            raise already_exists(resource, metadata["name"], ending="deletionTimestamp" in present.object()["metadata"])
         self._fill(resource, obj)
         if not tracked:
             sent = {k: v for k, v in obj.items() if k != "status" or not resource.has_status}
@@ -123,6 +126,8 @@ class Pipeline:
         admission.admit(self, resource, obj, None)
         self._validate(resource, obj, None)
         self._ask(resource, obj, "CREATE")
+        if (present := collection.get(key)) is not None:
+            raise already_exists(resource, metadata["name"], ending="deletionTimestamp" in present.object()["metadata"])
         if options.dry_run:
             return self._shown(resource, obj)
         return self._commit(resource, ADDED, key, obj)
@@ -198,8 +203,7 @@ class Pipeline:
         if metadata.get("resourceVersion") and metadata["resourceVersion"] != before["resourceVersion"]:
             raise modified(resource, name)
         if metadata.get("uid") and metadata["uid"] != before["uid"]:
-            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {before['uid']}"
-            raise conflict(resource, name, why)
+            raise _other_object(resource, before, metadata["uid"], patched=options.patched or tracked)
         old = {**old, "apiVersion": resource.api_version}
         lifecycle.keep_identity(obj, old)
         obj = lifecycle.isolate(resource, obj, old, options.subresource)
@@ -247,10 +251,13 @@ class Pipeline:
             raise unsupported_patch(resource)
         if not isinstance(changed, dict):
             raise bad_request("the patch does not leave an object")
-        obj = decode(resource, changed, options)
+        try:
+            obj = decode(resource, changed, options)
+        except ApiError as refusal:
+            raise _unfit(changed, refusal) if media != _STRATEGIC else refusal from refusal
         if obj["metadata"].get("name") != name:
             raise bad_request(f"the name of the object ({obj['metadata'].get('name', '')}) does not match the name on the URL ({name})")
-        return self._replace(resource, old, obj, options, tracked=False)
+        return self._replace(resource, old, obj, replace(options, patched=True), tracked=False)
 
     def apply(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> tuple[Object, bool]:
         """Server-side apply; answers (object, whether it was created)."""
@@ -271,16 +278,8 @@ class Pipeline:
     def _applied(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> Object:
         if not isinstance(body, dict):
             raise bad_request("error decoding YAML: not an object")
-        if not body.get("apiVersion") or not body.get("kind"):
-            raise bad_request("apply patch must hold apiVersion and kind")
-        metadata = body.get("metadata")
-        if isinstance(metadata, dict) and metadata.get("managedFields"):
-            raise bad_request("metadata.managedFields must be nil")
-        strict = options if resource.custom else replace(options, validation="Strict")
-        try:
-            config = decode(resource, body, strict)
-        except ApiError as refusal:
-            raise _undeclared(refusal, body, resource, options) from refusal
+        _check_applied(resource, name, body)
+        config = decode(resource, body, options)
         metadata = config["metadata"]
         if metadata.get("name", name) != name:
             raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
@@ -325,11 +324,38 @@ def unsupported_patch(resource: Resource) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", text)
 
 
-def _undeclared(refusal: ApiError, body: Object, resource: Resource, options: Options) -> ApiError:
-    """What a server-side apply says of fields that the schema does not know."""
-    if resource.custom or "unknown field" not in refusal.message or options.validation == "Strict":
-        return refusal
-    metadata = body.get("metadata") or {}
-    about = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {resource.api_version}, Kind={resource.kind}"
-    field = refusal.message.split('unknown field "', 1)[1].split('"', 1)[0]
-    return ApiError(500, "", f"failed to create typed patch object ({about}): .{field}: field not declared in schema")
+def _check_applied(resource: Resource, name: str, body: Object) -> None:
+    """400 for a configuration that does not say what it is, 500 for one that the schema does not have.
+
+    The merge library speaks before anything is decoded.
+    """
+    version, kind, metadata = body.get("apiVersion") or "/", body.get("kind") or "", body.get("metadata") or {}
+    if (version, kind) != (resource.api_version, resource.kind):
+        raise bad_request(f"invalid object type: {version if '/' in version else '/' + version}, Kind={kind}")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if metadata.get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    found = list(typed.faults(metadata, METADATA(), ".metadata"))
+    found += typed.faults({k: v for k, v in body.items() if k not in ("metadata", "apiVersion", "kind")}, resource.node, "")
+    if found:
+        about = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {resource.group}/{resource.version}, Kind={resource.kind}"
+        raise ApiError(500, "", f"failed to create typed patch object ({about}): {typed.sentence(found)}", {})
+
+
+def _other_object(resource: Resource, before: Object, uid: str, *, patched: bool) -> ApiError:
+    """What a write with another uid is told: a patch breaks a rule, an update finds another object."""
+    if patched:
+        return invalid(resource, before["name"], [bad_value("metadata.uid", f'"{uid}"', "field is immutable")])
+    group = f"{resource.group}/" if resource.custom else ""
+    place = "/".join(filter(None, [before.get("namespace"), before["name"]]))
+    text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
+    where = f"Key: /registry/{group}{resource.plural}/{place}, ResourceVersion: 0"
+    return conflict(resource, before["name"], f"StorageError: invalid object, Code: 4, {where}, AdditionalErrorMsg: {text}")
+
+
+def _unfit(changed: Object, refusal: ApiError) -> ApiError:
+    """422 for a patch after which the object cannot be decoded; it shows the whole object."""
+    why = refusal.message.split(": ", 1)[-1] if " cannot be handled as a " in refusal.message else refusal.message
+    text = orjson.dumps(changed).decode()
+    return nameless_invalid(bad_value("patch", json.dumps(text), why))

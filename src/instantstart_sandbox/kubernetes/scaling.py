@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from instantstart_sandbox.kubernetes.decoding import Options
-from instantstart_sandbox.kubernetes.errors import bad_request, bad_value, conflict, invalid, modified, no_such_path
+from instantstart_sandbox.kubernetes.errors import ApiError, bad_request, bad_value, conflict, invalid, modified, no_such_path
 from instantstart_sandbox.kubernetes.pipeline import Pipeline
 from instantstart_sandbox.kubernetes.resources import Resource, Scale
 from instantstart_sandbox.kubernetes.store import MODIFIED
@@ -51,6 +52,9 @@ def show(resource: Resource, obj: Object) -> Object:
     text = _selector_text(_at(obj, paths.selector)) if paths.selector else ""
     if text:
         status["selector"] = text
+    if resource.custom and _at(obj, paths.spec) is None:
+        text = f'the spec replicas field "{paths.spec}" does not exist'
+        raise ApiError(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
     spec = {} if not _at(obj, paths.spec) else {"replicas": _at(obj, paths.spec)}
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}
 
@@ -64,11 +68,15 @@ def change(pipeline: Pipeline, resource: Resource, place: Place, edit: Callable[
     wanted = edit(show(resource, old))
     if not isinstance(wanted, dict) or not isinstance(wanted.get("spec", {}), dict):
         raise bad_request("the body is no Scale")
+    named = (wanted.get("metadata") or {}).get("name", name)
+    if named != name:
+        raise bad_request(f"the name of the object ({named}) does not match the name on the URL ({name})")
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise bad_request("json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32")
     if replicas < 0:
-        raise invalid(resource, name, [bad_value("spec.replicas", str(replicas), "must be greater than or equal to 0")])
+        scale = replace(resource, group="autoscaling", kind="Scale")
+        raise invalid(scale, name, [bad_value("spec.replicas", str(replicas), "must be greater than or equal to 0")])
     version = (wanted.get("metadata") or {}).get("resourceVersion")
     if version and version != old["metadata"]["resourceVersion"]:
         raise modified(resource, name)
@@ -85,7 +93,7 @@ def bind(pipeline: Pipeline, namespace: str, pod: str, node: str, options: Optio
     assigned = obj["spec"].get("nodeName")
     if assigned or obj["metadata"].get("deletionTimestamp"):
         state = f'is already assigned to node "{assigned}"' if assigned else "is being deleted, cannot be assigned to a host"
-        raise conflict(resource, pod, f"pod {pod} {state}")
+        raise conflict(replace(resource, plural="pods/binding"), pod, f"pod {pod} {state}")
     obj["spec"]["nodeName"] = node
     conditions = [c for c in (obj.setdefault("status", {}).get("conditions") or ()) if c["type"] != "PodScheduled"]
     conditions.append({"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": pipeline.timestamp()})

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from instantstart_sandbox.kubernetes import eviction, patch, proxy, scaling
 from instantstart_sandbox.kubernetes.deletion import DeleteOptions
-from instantstart_sandbox.kubernetes.errors import ApiError, bad_request, method_not_allowed, no_such_path
+from instantstart_sandbox.kubernetes.errors import (
+    ApiError,
+    bad_request,
+    bad_value,
+    method_not_allowed,
+    no_such_path,
+    option_invalid,
+    unsupported,
+)
 from instantstart_sandbox.kubernetes.http import Request
 from instantstart_sandbox.kubernetes.logs import LogQuery
 from instantstart_sandbox.kubernetes.pipeline import PATCHES
@@ -19,6 +27,7 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 Handler = Callable[["Api", Request, "Target"], Awaitable[None]]
 
+_SHORTEST_TOKEN: Final = 600
 _SUCCESS: Final = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -91,8 +100,6 @@ def _container(pod: Object, wanted: str) -> str:
 def _check_started(pod: Object, container: str, previous: bool) -> None:
     """400 while the container has not run, with the kubelet's words."""
     status, name = pod.get("status") or {}, pod["metadata"]["name"]
-    if not (pod.get("spec") or {}).get("nodeName"):
-        raise bad_request(f"pod {name} does not have a host assigned")
     found = [c for f in ("containerStatuses", "initContainerStatuses") for c in status.get(f) or () if c["name"] == container]
     state = found[0] if found else {}
     if previous and "terminated" not in (state.get("lastState") or {}):
@@ -109,7 +116,10 @@ async def _log(api: Api, request: Request, target: Target) -> None:
         raise method_not_allowed()
     pod = api.cluster.pipeline.entry(target.resource, target.namespace, target.name).object()
     container = _container(pod, request.query.get("container", ""))
-    query = LogQuery(request.query, api.cluster.clock.now())
+    query = LogQuery(request.query, api.cluster.clock.now(), target.name)
+    if not (pod.get("spec") or {}).get("nodeName"):
+        await request.answer(204, b"", "text/plain")
+        return
     _check_started(pod, container, query.previous)
     chunks = api.cluster.logs(str(target.namespace), target.name, container, request.query)
     await api.send_stream(request, chunks, "text/plain")
@@ -129,7 +139,11 @@ async def _eviction(api: Api, request: Request, target: Target) -> None:
 async def _binding(api: Api, request: Request, target: Target) -> None:
     if request.method != "POST":
         raise method_not_allowed()
-    node = ((await request.read()).get("target") or {}).get("name")
+    chosen = (await request.read()).get("target") or {}
+    node = chosen.get("name")
+    if chosen.get("kind", "Node") not in ("Node", ""):
+        refusal = unsupported("target.kind", chosen["kind"], ("Node", "<empty>"))
+        raise ApiError(500, "", f"{refusal.field}: {refusal.message}", {})
     if not node:
         raise bad_request("target.name: Required value")
     scaling.bind(api.cluster.pipeline, str(target.namespace), target.name, node, api.options(request, "binding"))
@@ -145,6 +159,10 @@ async def _token(api: Api, request: Request, target: Target) -> None:
     body = await request.read()
     account = api.cluster.pipeline.entry(target.resource, target.namespace, target.name).object()
     spec = body.get("spec") or {}
+    seconds = spec.get("expirationSeconds", 3600)
+    if seconds < _SHORTEST_TOKEN:
+        text = "may not specify a duration less than 10 minutes"
+        raise option_invalid("authentication.k8s.io", "TokenRequest", bad_value("spec.expirationSeconds", str(seconds), text))
     token, expires = api.cluster.tokens.issue(account, spec)
     stamp = dt.datetime.fromtimestamp(expires, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {"name": target.name, "namespace": target.namespace, "creationTimestamp": api.cluster.timestamp()}
