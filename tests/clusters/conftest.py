@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from botocore.retries.standard import ExponentialBackoff
+from tests.aws import ledgers
 from tests.clusters.crank import Crank, Turned
 from tests.clusters.worlds import REGION, SandboxProcess, bundles
 
@@ -63,8 +64,7 @@ def sandbox(shared_sandbox: SandboxProcess) -> Iterator[SandboxProcess]:
     shared_sandbox.admin("reset")
     yield shared_sandbox
     shared_sandbox.clear()
-    assert shared_sandbox.ask("crashes") == []
-    assert shared_sandbox.ask("unsupported") == {}
+    ledgers.check(shared_sandbox)
 
 
 @pytest.fixture
