@@ -15,13 +15,15 @@ $(VENV)/pyvenv.cfg:
 	@tools/make-venv $(PYTHON) $(VENV)
 
 $(VENV)/.run: $(VENV)/pyvenv.cfg locks/run.txt pyproject.toml
-	$(BIN)/python -m pip install -q --require-hashes -r locks/run.txt
-	$(BIN)/python -m pip install -q --no-deps -e .
+	@echo "Installing what running needs into $(VENV), by locks/run.txt (minutes, the first time) ..."
+	@$(BIN)/python -m pip install -q --require-hashes -r locks/run.txt
+	@$(BIN)/python -m pip install -q --no-deps -e .
 	@touch $@
 
 $(VENV)/.test: $(VENV)/pyvenv.cfg locks/test.txt pyproject.toml
-	$(BIN)/python -m pip install -q --require-hashes -r locks/test.txt
-	$(BIN)/python -m pip install -q --no-deps -e .
+	@echo "Installing what testing needs into $(VENV), by locks/test.txt (minutes, the first time) ..."
+	@$(BIN)/python -m pip install -q --require-hashes -r locks/test.txt
+	@$(BIN)/python -m pip install -q --no-deps -e .
 	@touch $@ $(VENV)/.run
 
 setup: $(VENV)/.run ## Install what running needs into .venv
