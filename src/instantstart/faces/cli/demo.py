@@ -10,6 +10,8 @@ import datetime as dt
 import importlib.util
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,7 +51,8 @@ def demo(
     tag: Annotated[str | None, typer.Option(help="Tag of the cluster; left out: hypd- and today's date.")] = None,
 ) -> None:
     """Run the whole main job in the sandbox: an empty account becomes a verified cluster. With CI=true it ends after the job."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the children end with us
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell starts background jobs with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)  # so that the children end with us
     with contextlib.ExitStack() as stack:
         aws = stack.enter_context(sandbox(folder, rate))
         url, sign_in = stack.enter_context(control_plane(folder, port, rate, aws))
@@ -129,17 +132,31 @@ def last_line(operation: Mapping[str, Any]) -> str:
 
 
 def _explain(folder: Path, url: str, sign_in: str, aws: Mapping[str, str], operation: Mapping[str, Any]) -> None:
+    """Each line can be pasted into any shell of this folder."""
     script = folder / "env.sh"
-    script.write_text("".join(f"export {key}={value}\n" for key, value in aws.items()))
+    token = (folder / "control-plane" / "admin-token").read_text().strip()
+    told = {**aws, "INSTANTSTART_URL": url, "INSTANTSTART_TOKEN": token}
+    script.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in told.items()))
     script.chmod(0o600)
     eks = ((operation.get("result") or {}).get("eks") or {}).get("name", "NAME")
+    config = f"--kubeconfig {shlex.quote(str(folder / 'kubeconfig'))}"
+    first = f". {shlex.quote(str(script) if script.is_absolute() else f'./{script}')} &&"
     show.note(last_line(operation))
     show.note(f"\nConsole:   {url}\nSign in:   {sign_in or 'instantstart token create (the link was used)'}")
-    show.note(f"aws:       . {script} && aws sagemaker list-clusters")
-    show.note(f"kubectl:   . {script} && aws eks update-kubeconfig --name {eks} --kubeconfig {folder}/kubeconfig")
-    show.note(f"           kubectl --kubeconfig {folder}/kubeconfig get nodes,pvc")
-    show.note(f"CLI:       INSTANTSTART_URL={url} INSTANTSTART_TOKEN=$(cat {folder}/control-plane/admin-token) instantstart cluster list")
+    show.note(f"aws:       {first} aws sagemaker list-clusters")
+    show.note(f"kubectl:   {first} aws eks update-kubeconfig --name {eks} {config}")
+    show.note(f"           {first} kubectl {config} get nodes,pvc")
+    show.note(f"CLI:       {first} {_program()} cluster list")
     show.note("Ctrl-C ends both; the state stays in the folder and goes on next time.")
+
+
+def _program() -> str:
+    """How a shell calls this program: by its name where it is on the path, else by where it is."""
+    beside = Path(sys.executable).parent / "instantstart"
+    if shutil.which("instantstart") or not beside.exists():
+        return "instantstart"
+    here = Path.cwd()
+    return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
 
 
 def _stay() -> None:

@@ -133,8 +133,8 @@ def moment(value: str | None) -> str:
 
 
 def note(text: str) -> None:
-    """Say something that is not the answer."""
-    err().print(Text(_printable(text)))
+    """Say something that is not the answer. Its lines are not broken: they may be commands."""
+    err().print(Text(_printable(text)), soft_wrap=True)
 
 
 def problem(told: problems.Problem | Mapping[str, Any], form: Format = Format.table) -> None:
