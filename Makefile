@@ -62,6 +62,7 @@ bench: setup-test ## Measure: pipeline, reaction, start, memory, catalogue; prin
 
 docs: setup-test ## Write the generated tables of docs/ anew
 	$(BIN)/python tools/generate_docs.py
+	$(BIN)/python tools/generate_policies.py
 
 kube-reference: setup-test ## Start a real Kubernetes on loopback for the differential tests (ARGS=--stop ends it)
 	@PYTHON=$(abspath $(BIN)/python) tools/kube-reference $(ARGS)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from instantstart.base import names
-from instantstart.ensure import permissions
+from instantstart.ensure import permissions, principals
 from instantstart.ensure.permissions import Asked
 
 ROOT = Path(__file__).parents[1]
@@ -205,7 +205,7 @@ def _statement(statement: Statement, taken: list[Asked]) -> dict[str, Any]:
     made: dict[str, Any] = {"Sid": statement.sid, "Effect": "Allow", "Action": sorted({asked.action for asked in taken})}
     made["Resource"] = statement.resources[0] if len(statement.resources) == 1 else list(statement.resources)
     if statement.condition:
-        services = sorted({f"{asked.passed_to}.amazonaws.com" for asked in taken if asked.passed_to})
+        services = sorted({principals.service(asked.passed_to) for asked in taken if asked.passed_to})
         policies = sorted({"arn:${Partition}:iam::aws:policy/" + asked.policy for asked in taken if asked.policy})
         filled = {"<passed_to>": services, "<policy>": policies}
         made["Condition"] = {
