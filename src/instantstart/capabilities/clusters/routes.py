@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Response
 from instantstart.base import names, patterns, problems
 from instantstart.capabilities.clusters import plans, rules, specs, views
 from instantstart.capabilities.doors import (
+    Admin,
     AdminOrAgent,
     Caller,
     DryRun,
@@ -203,7 +204,7 @@ def delete_cluster(
 
 
 @router.post("/clusters/{cluster}/forget", operation_id="cluster_forget", summary="Forget a cluster")
-def forget_cluster(room: RoomDep, _caller: Operator, cluster: ClusterPath) -> Forgotten:
+def forget_cluster(room: RoomDep, _caller: Admin, cluster: ClusterPath) -> Forgotten:
     """Drop it from the list; nothing on AWS changes. A cluster whose EKS cluster bears our tag is found again by it."""
     if not room.store.clusters.delete(cluster):
         raise problems.NotFound("cluster.unknown", f"There is no cluster {cluster} on the list.", hint="List the clusters.")
