@@ -316,7 +316,7 @@ def test_a_stateful_set_in_order(real: Side, ours: Side) -> None:
 def endpoints(stage: Stage) -> None:
     """A Service finds the ready pods."""
     stage.make("v1/services", "s", {"selector": {"app": "e"}, "clusterIP": "None", "ports": [{"port": 80, "targetPort": 8080}]})
-    stage.make("v1/pods", "p", template({})["spec"], labels={"app": "e"})
+    stage.make("v1/pods", "p", template({}, nodeName="a-node")["spec"], labels={"app": "e"})
     status = {"phase": "Running", "podIP": "10.9.9.9", "podIPs": [{"ip": "10.9.9.9"}], "conditions": _READY}
     stage.client.patch(stage.path("v1/pods", "p") + "/status", json={"status": status}, headers=_STATUS).raise_for_status()
     stage.until("an address", lambda: ((stage.get("v1/endpoints", "s") or {}).get("subsets") or [{}])[0].get("addresses"))

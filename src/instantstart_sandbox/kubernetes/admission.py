@@ -6,6 +6,7 @@ and node ports; claims the default storage class; Jobs their selector.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable
 from typing import Any, Final, Protocol
@@ -143,10 +144,16 @@ def _service(reader: Reader, resource: Resource, obj: Object) -> None:
         for field in ("clusterIP", "clusterIPs"):
             spec.pop(field, None)
         return
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
     if not spec.get("clusterIP") or spec.get("clusterIPs") == []:
         services = reader.read_all("services")
         spec["clusterIP"] = _free_address({s["spec"].get("clusterIP") for s in services})
     spec["clusterIPs"] = [spec["clusterIP"]]
+    address = spec["clusterIP"]
+    if address != "None" and re.fullmatch(r"[\d.]+", address) and not address.startswith(f"{_SERVICE_NET}."):
+        text = f"failed to allocate IP {address}: the provided network does not match the current range"
+        raise invalid(resource, obj["metadata"].get("name", ""), [_bad_value("spec.clusterIPs", f'["{address}"]', text)])
     if spec.get("type") in ("NodePort", "LoadBalancer") and spec.get("allocateLoadBalancerNodePorts", True):
         _node_ports(reader, resource, obj)
 
@@ -179,7 +186,16 @@ def _node_ports(reader: Reader, resource: Resource, obj: Object) -> None:
         taken.add(port["nodePort"])
 
 
+def _protect(reader: Reader, resource: Resource, obj: Object) -> None:
+    """Claims and volumes that are in use stay until they are not (StorageObjectInUseProtection)."""
+    kind = "pvc" if resource.qualified == "persistentvolumeclaims" else "pv"
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if f"kubernetes.io/{kind}-protection" not in finalizers:
+        finalizers.append(f"kubernetes.io/{kind}-protection")
+
+
 def _claim(reader: Reader, resource: Resource, obj: Object) -> None:
+    _protect(reader, resource, obj)
     if obj["spec"].get("storageClassName") is not None:
         return
     classes = reader.read_all("storageclasses.storage.k8s.io")
@@ -199,10 +215,13 @@ def _job(reader: Reader, resource: Resource, obj: Object) -> None:
         {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name}
     )
     spec.setdefault("selector", {}).setdefault("matchLabels", {})["batch.kubernetes.io/controller-uid"] = uid
+    if not metadata.get("labels"):
+        metadata["labels"] = dict(labels)
 
 
 _ON_CREATE: Final[dict[str, Callable[[Reader, Resource, Object], None]]] = {
     "pods": _pod, "services": _service, "persistentvolumeclaims": _claim, "jobs.batch": _job,
+    "persistentvolumes": _protect,
 }  # fmt: skip
 
 

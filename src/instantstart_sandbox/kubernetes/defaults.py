@@ -104,6 +104,8 @@ def _pod(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     pod_spec(spec)
     _fill(spec, enableServiceLinks=True)
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        _fill(condition, lastProbeTime=None, lastTransitionTime=None)
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
         resources = container["resources"]
         for name, quantity in (resources.get("limits") or {}).items():
@@ -160,6 +162,9 @@ def _stateful_set(obj: Object) -> None:
 
 def _daemon_set(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
+    generation = obj["metadata"].get("generation", 1)
+    _fill(obj["metadata"], annotations={})
+    _fill(obj["metadata"]["annotations"], **{"deprecated.daemonset.template.generation": str(generation)})
     _template(spec)
     _fill(spec, revisionHistoryLimit=10, updateStrategy={})
     _fill(spec["updateStrategy"], type="RollingUpdate")
@@ -171,9 +176,11 @@ def _daemon_set(obj: Object) -> None:
 def _job(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     _template(spec)
+    if not obj["metadata"].get("labels") and (labels := (spec["template"].get("metadata") or {}).get("labels")):
+        obj["metadata"]["labels"] = dict(labels)
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
-    _fill(spec, parallelism=1, suspend=False, completionMode="NonIndexed")
+    _fill(spec, parallelism=1, suspend=False, completionMode="NonIndexed", manualSelector=False)
     if "backoffLimitPerIndex" not in spec:
         _fill(spec, backoffLimit=6)
     _fill(spec, podReplacementPolicy="Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
@@ -181,7 +188,9 @@ def _job(obj: Object) -> None:
 
 def _cron_job(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
-    _template((spec.get("jobTemplate") or {}).get("spec") or {})
+    job = spec.setdefault("jobTemplate", {})
+    _fill(job, metadata={}, spec={})
+    _template(job["spec"])
     _fill(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
 
 
@@ -195,7 +204,7 @@ def _service(obj: Object) -> None:
         _fill(port, protocol="TCP", targetPort=port.get("port"))
     if spec["type"] == "ExternalName":
         return
-    _fill(spec, internalTrafficPolicy="Cluster", ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
+    _fill(spec, internalTrafficPolicy="Cluster")
     if spec["type"] in ("NodePort", "LoadBalancer"):
         _fill(spec, externalTrafficPolicy="Cluster")
     if spec["type"] == "LoadBalancer":
@@ -205,6 +214,11 @@ def _service(obj: Object) -> None:
 def _claim(obj: Object) -> None:
     _fill(obj.setdefault("spec", {}), volumeMode="Filesystem")
     _fill(obj.setdefault("status", {}), phase="Pending")
+
+
+def _event(obj: Object) -> None:
+    """Fields that Go prints even when nobody has set them."""
+    _fill(obj, source={}, firstTimestamp=None, lastTimestamp=None, eventTime=None, reportingComponent="", reportingInstance="")
 
 
 def _volume_object(obj: Object) -> None:
@@ -322,6 +336,7 @@ _BY_RESOURCE: Final[dict[str, Callable[[Object], None]]] = {
     "endpointslices.discovery.k8s.io": _slices,
     "poddisruptionbudgets.policy": _disruption_budget,
     "podtemplates": _pod_template,
+    "events": _event,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes import crd
@@ -79,7 +79,8 @@ class Deletion:
         out = []
         for entry in chosen:
             obj = entry.object()
-            out.append({**obj, "apiVersion": resource.api_version})
+            head = {"kind": resource.kind, "apiVersion": resource.api_version} if resource.custom else {}
+            out.append({**head, **{k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}})
             if not options.dry_run and self.pipeline.collection(resource).get(_key(resource, obj)) is not None:
                 self._mark(resource, obj, options)
         return out
@@ -88,15 +89,16 @@ class Deletion:
     def _check(resource: Resource, obj: Object, options: DeleteOptions) -> None:
         metadata = obj["metadata"]
         name, version = metadata["name"], metadata["resourceVersion"]
+        named = replace(resource, plural=resource.kind)
         if options.uid and options.uid != metadata["uid"]:
             raise conflict(
-                resource, name,
+                named, name,
                 f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
                 "The object might have been deleted and then recreated",
             )  # fmt: skip
         if options.resource_version and options.resource_version != version:
             raise conflict(
-                resource, name,
+                named, name,
                 f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion in record "
                 f"({version}). The object might have been modified",
             )  # fmt: skip
@@ -110,7 +112,11 @@ class Deletion:
         grace = _grace(resource, obj, options)
         waits = grace > 0 or bool(finalizers) or resource.qualified == "namespaces"
         if not waits:
-            return self.pipeline.commit(resource, DELETED, obj), True
+            before = metadata["resourceVersion"]
+            if resource.qualified == "pods":
+                self._stamp(metadata, 0)
+            gone = self.pipeline.commit(resource, DELETED, obj)
+            return {**gone, "metadata": {**gone["metadata"], "resourceVersion": before}}, True
         first = "deletionTimestamp" not in metadata
         before = dict(metadata)
         if finalizers:
@@ -118,11 +124,10 @@ class Deletion:
         else:
             metadata.pop("finalizers", None)
         if first or grace < metadata.get("deletionGracePeriodSeconds", 0):
-            moment = dt.datetime.fromisoformat(self.pipeline.timestamp()) + dt.timedelta(seconds=grace)
-            metadata["deletionTimestamp"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-            metadata["deletionGracePeriodSeconds"] = grace
-        if first and "generation" in metadata:
-            metadata["generation"] += 1
+            self._stamp(metadata, grace)
+            if resource.qualified == DEFINITIONS:
+                del metadata["deletionGracePeriodSeconds"]  # that server sets the time alone
+                metadata["generation"] -= first
         if resource.qualified == "namespaces":
             obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
         if metadata == before:
@@ -131,6 +136,14 @@ class Deletion:
         if resource.qualified == DEFINITIONS and first:
             self._empty(obj)
         return obj, False
+
+    def _stamp(self, metadata: Object, grace: int) -> None:
+        """Mark as being deleted; a new generation begins with the first mark."""
+        if "deletionTimestamp" not in metadata and "generation" in metadata:
+            metadata["generation"] += 1
+        moment = dt.datetime.fromisoformat(self.pipeline.timestamp()) + dt.timedelta(seconds=grace)
+        metadata["deletionTimestamp"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata["deletionGracePeriodSeconds"] = grace
 
     @staticmethod
     def _finalizers(resource: Resource, metadata: Object, options: DeleteOptions) -> list[str]:

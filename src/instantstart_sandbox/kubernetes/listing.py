@@ -28,6 +28,9 @@ _EXPIRED_TEXT: Final = (
 )
 
 
+_NO_NUMBER: Final = 'resourceVersion: Invalid value: "{0}": strconv.ParseUint: parsing "{0}": invalid syntax'
+
+
 @dataclass(frozen=True)
 class Page:
     """Which part of which snapshot is asked for. ``revision`` None: now."""
@@ -63,7 +66,7 @@ def revision_of(text: str) -> int | None:
     if text in ("", "0"):
         return None
     if not text.isdigit():
-        raise ApiError(500, "", f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax', {})
+        raise ApiError(500, "", _NO_NUMBER.format(text))
     return int(text)
 
 
@@ -84,6 +87,8 @@ def page_of(request: Request, collection: Collection, current: int) -> Page:
             status["metadata"] = {"continue": _token(-1, start.rstrip("\x00"))}
             raise ExpiredPageError(error, status)
         return Page(revision, start, limit)
+    if version and not version.isdigit():
+        raise bad_request(f"invalid resource version: {_NO_NUMBER.format(version)}")
     wanted = revision_of(version)
     if wanted is None:
         return Page(None, "", 0 if version == "0" else limit)
@@ -139,6 +144,8 @@ class Listing:
         page = page_of(request, collection, current)
         entries, following, left = self._select(collection, namespace, match, page)
         metadata: Object = {"resourceVersion": str(page.revision or current)}
+        if resource.custom and not request.table_wanted:
+            metadata = {"continue": "", **metadata}  # unstructured lists say it even when it is empty
         if following:
             metadata["continue"] = _token(page.revision or current, following)
             if match is None:

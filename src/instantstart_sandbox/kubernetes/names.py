@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from instantstart_sandbox.kubernetes.errors import Cause, bad_value, required
+from instantstart_sandbox.kubernetes.errors import Cause, bad_value
 from instantstart_sandbox.kubernetes.resources import Resource
 
 LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -113,6 +113,9 @@ def finalizer_causes(name: str, field: str) -> list[Cause]:
 
 def owner_causes(owner: dict[str, object], field: str) -> list[Cause]:
     """Violations of an owner reference."""
-    wanted = ("apiVersion", "kind", "name", "uid")
-    words = {"apiVersion": "version must not be empty"}
-    return [required(f"{field}.{f}", words.get(f, f"{f} must not be empty")) for f in wanted if not owner.get(f)]
+    causes = []
+    for name in ("apiVersion", "kind", "name", "uid"):
+        if not owner.get(name):
+            text = "version must not be empty" if name == "apiVersion" else "must not be empty"
+            causes.append(bad_value(f"{field}.{name}", '""', text))
+    return causes

@@ -101,7 +101,7 @@ def encode(obj: Object, managers: list[Manager]) -> None:
                 "manager": m.name,
                 "operation": m.operation,
                 "apiVersion": m.api_version,
-                "time": m.time,
+                **({"time": m.time} if m.time else {}),
                 "fieldsType": "FieldsV1",
             }
             entry["fieldsV1"] = _sorted(m.fields)
@@ -188,6 +188,7 @@ def apply(live: Object | None, applied: Object, node: Node, writer: Writer, forc
     base = _without_managers(live) if live else {"apiVersion": applied["apiVersion"], "kind": applied["kind"], "metadata": {}}
     config = copy.deepcopy(applied)
     owned = fields.difference(fields.applied_set(config, node), _NEVER_OWNED)
+    # an apply that changes nothing but who owns what bears no time
     mine = Manager(writer.manager, "Apply", writer.api_version, writer.subresource, writer.time, owned)
     previous = next((m for m in managers if m.identity == mine.identity), None)
     others = [m for m in managers if m.identity != mine.identity]
@@ -198,13 +199,29 @@ def apply(live: Object | None, applied: Object, node: Node, writer: Writer, forc
     changed = fields.difference(comparison.changed, _NEVER_OWNED)
     conflicts = [(m, both) for m in others if (both := fields.intersection(m.fields, changed))]
     if conflicts and not force:
-        raise _conflict(conflicts)
+        allowed = _last_applied(base, node) if writer.manager == "kubectl" else {}
+        conflicts = [(m, left) for m, both in conflicts if (left := fields.difference(both, allowed))]
+        if conflicts:
+            raise _conflict(conflicts)
     lost = fields.union(changed, comparison.removed)
     kept = [replace(m, fields=fields.difference(m.fields, lost)) if lost else m for m in others]
-    if previous and _same_set(previous.fields, owned) and not lost:
-        mine = previous
+    if live is not None and not lost:
+        mine = replace(mine, time=previous.time if previous else "")
     encode(out, [*kept, mine])
     return out  # type: ignore[no-any-return]
+
+
+def _last_applied(live: Object, node: Node) -> FieldSet:
+    """What client-side apply wrote and nobody has changed since: kubectl's server-side apply takes that over without a conflict."""
+    text = (live["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/last-applied-configuration")
+    try:
+        applied = orjson.loads(text or "")
+    except orjson.JSONDecodeError:
+        return {}
+    if not isinstance(applied, dict):
+        return {}
+    whole = fields.applied_set(applied, node)
+    return fields.difference(whole, fields.compare(fields.merge(live, applied, node), live, node).changed)
 
 
 def _same_set(a: FieldSet, b: FieldSet) -> bool:

@@ -69,7 +69,7 @@ def strategic_merge(target: Any, patch: Any, node: Node) -> Any:
 def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:
     directive = patch.get("$patch")
     if directive not in (None, "replace", "delete", "merge"):
-        raise ApiError(500, "", f"unknown patch type: {directive} in map: {_go_map(patch)}", {})
+        raise ApiError(500, "", f"unknown patch type: {directive} in map: {go_print(patch)}")
     if directive == "replace":
         return {k: copy.deepcopy(v) for k, v in patch.items() if k != "$patch"}
     if directive == "delete":
@@ -93,11 +93,11 @@ def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:
     return out
 
 
-def _go_map(value: Any) -> str:
+def go_print(value: Any) -> str:
     """A value as Go prints it."""
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{k}:{_go_map(v)}" for k, v in sorted(value.items())) + "]"
-    return f"[{' '.join(map(_go_map, value))}]" if isinstance(value, list) else str(value)
+        return "map[" + " ".join(f"{k}:{go_print(v)}" for k, v in sorted(value.items())) + "]"
+    return f"[{' '.join(map(go_print, value))}]" if isinstance(value, list) else str(value)
 
 
 def _delete_primitives(out: dict[str, Any], patch: dict[str, Any]) -> None:
@@ -129,7 +129,7 @@ def _merge_list(target: Any, patch: list[Any], node: Node, order: list[Any] | No
     wanted = []
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise ApiError(500, "", f"map: {_go_map(item)} does not contain declared merge key: {key}", {})
+            raise ApiError(500, "", f"map: {go_print(item)} does not contain declared merge key: {key}")
         index = next((i for i, m in enumerate(merged) if m.get(key) == item[key]), None)
         if item.get("$patch") == "delete":
             merged = [m for m in merged if m.get(key) != item[key]]

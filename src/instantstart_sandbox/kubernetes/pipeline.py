@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -48,6 +49,7 @@ _CREATED_BY_UPDATE: Final = frozenset(
     {"endpoints", "events", "leases.coordination.k8s.io", "limitranges", "podtemplates"}
     | {f"{kind}.rbac.authorization.k8s.io" for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")}
 )
+_GO_KINDS: Final = {"number": "int64", "bool": "bool", "string": "string", "object": "map[string]interface {}", "array": "[]interface {}"}
 PATCHES: Final = {"merge": _MERGE, "json": _JSON, "strategic": _STRATEGIC}
 
 
@@ -115,7 +117,7 @@ class Pipeline:
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
             if not tracked:
-                raise ApiError(500, "", "resourceVersion should not be set on objects to be created", {})
+                raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
             metadata.pop("resourceVersion")
         collection, key = self.collection(resource), resource.key(metadata.get("namespace"), metadata.get("name", ""))
         self._fill(resource, obj)
@@ -229,7 +231,9 @@ class Pipeline:
         key = resource.key(metadata.get("namespace"), metadata["name"])
         ended = metadata.get("deletionTimestamp") and not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
         if ended and (obj.get("spec") or {}).get("finalizers") != ["kubernetes"]:
-            return self._commit(resource, DELETED, key, obj)
+            gone = self._commit(resource, DELETED, key, obj)
+            # the answer shows the revision that was replaced; watchers see the one of the deletion
+            return {**gone, "metadata": {**gone["metadata"], "resourceVersion": old["metadata"]["resourceVersion"]}}
         return self._commit(resource, MODIFIED, key, obj)
 
     # ------------------------------------------------------------------ patch
@@ -254,7 +258,7 @@ class Pipeline:
         try:
             obj = decode(resource, changed, options)
         except ApiError as refusal:
-            raise _unfit(changed, refusal) if media != _STRATEGIC else refusal from refusal
+            raise _unfit(changed, refusal) if media != _STRATEGIC else _unfit_patch(body, refusal) from refusal
         if obj["metadata"].get("name") != name:
             raise bad_request(f"the name of the object ({obj['metadata'].get('name', '')}) does not match the name on the URL ({name})")
         return self._replace(resource, old, obj, replace(options, patched=True), tracked=False)
@@ -340,7 +344,7 @@ def _check_applied(resource: Resource, name: str, body: Object) -> None:
     found += typed.faults({k: v for k, v in body.items() if k not in ("metadata", "apiVersion", "kind")}, resource.node, "")
     if found:
         about = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {resource.group}/{resource.version}, Kind={resource.kind}"
-        raise ApiError(500, "", f"failed to create typed patch object ({about}): {typed.sentence(found)}", {})
+        raise ApiError(500, "", f"failed to create typed patch object ({about}): {typed.sentence(found)}")
 
 
 def _other_object(resource: Resource, before: Object, uid: str, *, patched: bool) -> ApiError:
@@ -352,6 +356,15 @@ def _other_object(resource: Resource, before: Object, uid: str, *, patched: bool
     text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
     where = f"Key: /registry/{group}{resource.plural}/{place}, ResourceVersion: 0"
     return conflict(resource, before["name"], f"StorageError: invalid object, Code: 4, {where}, AdditionalErrorMsg: {text}")
+
+
+def _unfit_patch(body: Any, refusal: ApiError) -> ApiError:
+    """422 for a strategic merge patch of wrong types or unknown fields; it shows the patch as Go prints it."""
+    why = refusal.message.split(": ", 1)[-1]
+    kinds = re.search(r"cannot unmarshal (\w+) into Go struct field \S+ of type (\S+)", why)
+    if kinds:
+        why = f"cannot convert {_GO_KINDS.get(kinds[1], kinds[1])} to {kinds[2]}"
+    return nameless_invalid(bad_value("patch", json.dumps(patch.go_print(body)), why))
 
 
 def _unfit(changed: Object, refusal: ApiError) -> ApiError:

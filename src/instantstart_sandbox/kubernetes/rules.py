@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes import workload_rules
-from instantstart_sandbox.kubernetes.errors import Cause, bad_value, required
+from instantstart_sandbox.kubernetes.errors import Cause, bad_value, required, unsupported
 from instantstart_sandbox.kubernetes.names import data_key_causes, finalizer_causes, key_causes, label_causes, name_causes, owner_causes
 from instantstart_sandbox.kubernetes.pod_rules import pod_causes, taints
+from instantstart_sandbox.kubernetes.quantities import amount
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.schema import Node
 from instantstart_sandbox.kubernetes.validation import joined
@@ -40,8 +42,8 @@ def metadata_causes(obj: Object, resource: Resource) -> list[Cause]:
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         causes += finalizer_causes(finalizer, f"metadata.finalizers[{index}]") if not resource.custom else []
     owners = metadata.get("ownerReferences") or ()
-    for index, owner in enumerate(owners):
-        causes += owner_causes(owner, f"metadata.ownerReferences[{index}]")
+    for owner in owners:
+        causes += owner_causes(owner, "metadata.ownerReferences")
     ruling = [o for o in owners if o.get("controller")]
     if len(ruling) > 1:
         both = f"{ruling[0]['name']} and {ruling[1]['name']}"
@@ -79,7 +81,7 @@ def _pod(obj: Object) -> list[Cause]:
 
 
 def _node(obj: Object) -> list[Cause]:
-    return taints((obj.get("spec") or {}).get("taints") or [], "spec.taints")
+    return taints((obj.get("spec") or {}).get("taints") or [], "metadata.taints")
 
 
 # ---------------------------------------------------------------------- services, storage, data
@@ -90,7 +92,13 @@ def _service(obj: Object) -> list[Cause]:
     causes = []
     if not spec.get("ports") and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
         causes.append(required("spec.ports"))
+    address = spec.get("clusterIP")
+    if address and address != "None" and not re.fullmatch(r"\d+\.\d+\.\d+\.\d+", address):
+        text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        causes.append(bad_value("spec.clusterIPs[0]", f'"{address}"', text))
     for index, port in enumerate(spec.get("ports") or ()):
+        if port.get("protocol", "TCP") not in ("TCP", "UDP", "SCTP"):
+            causes.append(unsupported(f"spec.ports[{index}].protocol", port["protocol"], ("SCTP", "TCP", "UDP")))
         if not 1 <= port.get("port", 0) <= 65535:
             causes.append(bad_value(f"spec.ports[{index}].port", str(port.get("port", 0)), "must be between 1 and 65535, inclusive"))
         if len(spec["ports"]) > 1 and not port.get("name"):
@@ -101,19 +109,31 @@ def _service(obj: Object) -> list[Cause]:
     return causes
 
 
+_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+
+
 def _claim(obj: Object) -> list[Cause]:
     spec = obj.get("spec") or {}
     causes = [] if spec.get("accessModes") else [required("spec.accessModes", "at least 1 access mode is required")]
-    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+    causes += [unsupported("spec.accessModes", m, _MODES) for m in spec.get("accessModes") or () if m not in _MODES]
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if size is None:
         causes.append(required("spec.resources[storage]"))
+    elif amount(size) <= 0:
+        causes.append(bad_value("spec.resources[storage]", f'"{size}"', "must be greater than zero"))
     return causes
 
 
 def _volume(obj: Object) -> list[Cause]:
     spec = obj.get("spec") or {}
     causes = [] if spec.get("accessModes") else [required("spec.accessModes")]
-    if not (spec.get("capacity") or {}).get("storage"):
+    causes += [unsupported("spec.accessModes", m, _MODES) for m in spec.get("accessModes") or () if m not in _MODES]
+    if not spec.get("capacity"):
         causes.append(required("spec.capacity"))
+    if not (spec.get("capacity") or {}).get("storage"):
+        causes.append(Cause("spec.capacity", "FieldValueNotSupported", 'Unsupported value: null: supported values: "storage"'))
+    if not any(isinstance(v, dict) and k not in ("capacity", "claimRef", "nodeAffinity") for k, v in spec.items()):
+        causes.append(required("spec", "must specify a volume type"))
     return causes
 
 
@@ -148,12 +168,61 @@ def _secret(obj: Object) -> list[Cause]:
     return _data(obj) + [required(f"data[{key}]") for key in lacking]
 
 
+def _event(obj: Object) -> list[Cause]:
+    about = (obj.get("involvedObject") or {}).get("namespace", "")
+    namespace = obj["metadata"].get("namespace", "")
+    if about and about != namespace:
+        return [bad_value("involvedObject.namespace", f'"{about}"', "does not match event.namespace")]
+    return []
+
+
+def _role(obj: Object) -> list[Cause]:
+    causes: list[Cause] = []
+    for index, rule in enumerate(obj.get("rules") or ()):
+        where = f"rules[{index}]"
+        if not rule.get("verbs"):
+            causes.append(required(f"{where}.verbs", "verbs must contain at least one value"))
+        if rule.get("nonResourceURLs"):
+            continue
+        if not rule.get("apiGroups"):
+            causes.append(required(f"{where}.apiGroups", "resource rules must supply at least one api group"))
+        if not rule.get("resources"):
+            causes.append(required(f"{where}.resources", "resource rules must supply at least one resource"))
+    return causes
+
+
+def _budget(obj: Object) -> list[Cause]:
+    spec = obj.get("spec") or {}
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        shown = _shown({
+            "MinAvailable": spec["minAvailable"], "Selector": spec.get("selector"), "MaxUnavailable": spec["maxUnavailable"],
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+        })  # fmt: skip
+        return [bad_value("spec", shown, "minAvailable and maxUnavailable cannot be both set")]
+    return []
+
+
+def _ingress(obj: Object) -> list[Cause]:
+    spec = obj.get("spec") or {}
+    if spec.get("rules") or spec.get("defaultBackend"):
+        return []
+    return [bad_value("spec", "null", "either `defaultBackend` or `rules` must be specified")]
+
+
+def _priority(obj: Object) -> list[Cause]:
+    if obj.get("value", 0) > 1_000_000_000 and not obj["metadata"]["name"].startswith("system-"):
+        text = "maximum allowed value of a user defined priority is 1000000000"
+        return [Cause("value", "FieldValueForbidden", f"Forbidden: {text}")]
+    return []
+
+
 def _role_binding(obj: Object) -> list[Cause]:
     reference = obj.get("roleRef") or {}
     if reference.get("kind") not in ("Role", "ClusterRole"):
-        shown = f'Unsupported value: "{reference.get("kind", "")}": supported values: "ClusterRole", "Role"'
-        return [Cause("roleRef.kind", "FieldValueNotSupported", shown)]
-    return [] if reference.get("name") else [required("roleRef.name")]
+        causes = [unsupported("roleRef.kind", reference.get("kind", ""), ("Role", "ClusterRole"))]
+    else:
+        causes = []
+    return causes if reference.get("name") else [*causes, required("roleRef.name")]
 
 
 _BY_RESOURCE: Final[dict[str, Callable[[Object], list[Cause]]]] = {
@@ -170,6 +239,11 @@ _BY_RESOURCE: Final[dict[str, Callable[[Object], list[Cause]]]] = {
     "configmaps": _data,
     "secrets": _secret,
     "nodes": _node,
+    "events": _event,
+    f"roles.{_RBAC}": _role,
+    "poddisruptionbudgets.policy": _budget,
+    "ingresses.networking.k8s.io": _ingress,
+    "priorityclasses.scheduling.k8s.io": _priority,
     f"rolebindings.{_RBAC}": _role_binding,
     f"clusterrolebindings.{_RBAC}": _role_binding,
 }

@@ -143,7 +143,7 @@ async def _binding(api: Api, request: Request, target: Target) -> None:
     node = chosen.get("name")
     if chosen.get("kind", "Node") not in ("Node", ""):
         refusal = unsupported("target.kind", chosen["kind"], ("Node", "<empty>"))
-        raise ApiError(500, "", f"{refusal.field}: {refusal.message}", {})
+        raise ApiError(500, "", f"{refusal.field}: {refusal.message}")
     if not node:
         raise bad_request("target.name: Required value")
     scaling.bind(api.cluster.pipeline, str(target.namespace), target.name, node, api.options(request, "binding"))
