@@ -56,11 +56,6 @@ def _list_faults(value: list[Any], node: Node, path: str) -> Iterator[str]:
     for index, item in enumerate(value):
         where = f"{path}[{index}]"
         if node.list_type == "map" and isinstance(item, dict):
-            missing = [k for k in node.keys if k not in item and (node.items.child(k) is None or not _defaulted(node.items, k))]
-            if missing:
-                text = f'associative list with keys has an element that omits key field "{missing[0]}"'
-                yield f"{path}: element {index}: {text} (and doesn't have default value)"
-                continue
             key = ",".join(f"{k}={json.dumps(item.get(k, _default(node.items, k)))}" for k in sorted(node.keys))
             where = f"{path}[{key}]"
             if key in seen:
@@ -77,10 +72,6 @@ def _list_faults(value: list[Any], node: Node, path: str) -> Iterator[str]:
 def _default(items: Node, key: str) -> Any:
     child = items.child(key)
     return None if child is None else child.raw.get("default", KEY_DEFAULTS.get(key))
-
-
-def _defaulted(items: Node, key: str) -> bool:
-    return _default(items, key) is not None
 
 
 def _go(value: Any) -> str:

@@ -64,12 +64,13 @@ def _ports(service: Object, pod: Object | None) -> list[Object]:
 
 
 def backends(service: Object, pods: list[Object]) -> list[Object]:
-    """The pods a Service points at: selected, with an address, not over."""
+    """The pods a Service points at: selected, on a node, with an address, not over."""
     selector = spec_of(service).get("selector")
     if not selector or spec_of(service).get("type") == "ExternalName":
         return []
     wanted = {"matchLabels": selector}
-    return [p for p in pods if selects(wanted, labels_of(p)) and status_of(p).get("podIP") and not pod_finished(p)]
+    chosen = [p for p in pods if selects(wanted, labels_of(p)) and status_of(p).get("podIP") and not pod_finished(p)]
+    return [p for p in chosen if spec_of(p).get("nodeName")]
 
 
 def _address(pod: Object) -> Object:
@@ -87,7 +88,8 @@ def endpoints_of(service: Object, pods: list[Object]) -> Object:
     everybody = bool(spec_of(service).get("publishNotReadyAddresses"))
     ready = [_address(p) for p in chosen if everybody or pod_ready(p)]
     waiting = [_address(p) for p in chosen if not everybody and not pod_ready(p)]
-    subset = {"addresses": ready, "notReadyAddresses": waiting, "ports": _ports(service, chosen[0] if chosen else None)}
+    ports = [{k: v for k, v in p.items() if v != ""} for p in _ports(service, chosen[0] if chosen else None)]
+    subset = {"addresses": ready, "notReadyAddresses": waiting, "ports": ports}
     subset = {k: v for k, v in subset.items() if v}
     return {
         "apiVersion": "v1",
