@@ -59,6 +59,7 @@ def _serve(options: argparse.Namespace) -> int:
         sandbox.stop()
         return 1
     _say({"endpoint": endpoint, "ready": True, "data": str(options.data), "rate": sandbox.world.clock.rate, "pid": os.getpid()})
+    threading.Thread(target=sandbox.warm, name="warm", daemon=True).start()
     _wait(stopping)
     sandbox.stop()
     return 0
