@@ -39,6 +39,7 @@ demo: setup ui ## An empty sandbox account becomes a verified cluster; the conso
 
 test: setup-test ui ## Lint, types, contracts and every test that is not slow
 	@$(MAKE) --no-print-directory lint types contracts
+	@tools/test-ui
 	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
 
 test-all: setup-test ui ## The slow tests, too: crash enumeration, twenty kills, weather
