@@ -29,7 +29,7 @@ class _Standing:
 
     stage: Stage
     attempt: int = 1
-    started: float = 0.0
+    started: float | None = None
     next_at: float = 0.0
     misses: int = 0
     done: bool = False
@@ -89,7 +89,7 @@ class Crank:
         for step in turned.workflow.steps:
             group = [turned.stages[s.name] for s in (step.stages if isinstance(step, Together) else (step,))]
             for standing in group:
-                if not standing.done and standing.started == 0.0:
+                if standing.started is None:
                     standing.started = standing.next_at = turned.seconds
             while not all(s.done for s in group):
                 if (until and turned.stages[until].done) or ticks <= 0:
@@ -109,6 +109,8 @@ class Crank:
         if standing.next_at > turned.seconds:
             self.sandbox.warp(standing.next_at - turned.seconds)
             turned.seconds = standing.next_at
+            for aws in self.room.aws._regions.values():
+                aws._kept.clear()  # what is kept for some seconds is kept by the wall's clock, which a warp does not move
         stage, run = standing.stage, self._run(turned, standing)
         if stage.when is not None and not stage.when(turned.spec):
             standing.done = True
@@ -135,7 +137,7 @@ class Crank:
             stage=standing.stage.name,
             spec=turned.spec,
             learned=turned.learned,
-            waited_seconds=turned.seconds - standing.started,
+            waited_seconds=_waited(turned, standing),
             created_at=dt.datetime.now(dt.UTC),
             caller="tester",
             attempt=standing.attempt,
@@ -150,7 +152,7 @@ class Crank:
             self._stop(turned, standing, problem, "blocked" if reaction is Reaction.block else "failed")
 
     def _wait(self, turned: Turned, standing: _Standing, wait: Wait, problem: problems.Problem | None) -> None:
-        if turned.seconds - standing.started >= standing.stage.within:
+        if _waited(turned, standing) >= standing.stage.within:
             self._stop(turned, standing, problem or overdue(standing.stage.name, standing.stage.within, wait.because), "blocked")
             return
         turned.said.append((standing.stage.name, wait.because))
@@ -159,3 +161,7 @@ class Crank:
     def _stop(self, turned: Turned, standing: _Standing, problem: problems.Problem, status: str) -> None:
         standing.problem = turned.problem = problem
         turned.status, turned.stopped_at = status, standing.stage.name
+
+
+def _waited(turned: Turned, standing: _Standing) -> float:
+    return turned.seconds - standing.started if standing.started is not None else 0.0

@@ -47,7 +47,7 @@ def test_sixteen_parallel_calls_make_one_subnet_a_zone(job: Any, crank: Crank, s
     assert [n.prefixlen for n in ranges].count(20) == 2
 
 
-def _own_vpc(sandbox: SandboxProcess) -> dict[str, Any]:
+def own_vpc(sandbox: SandboxProcess) -> dict[str, Any]:
     """A person's VPC with two private subnets behind a NAT gateway."""
     ec2 = sandbox.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
@@ -72,7 +72,7 @@ def _own_vpc(sandbox: SandboxProcess) -> dict[str, Any]:
 
 
 def test_a_given_vpc_is_built_in_and_left_as_it_was(job: Any, sandbox: SandboxProcess) -> None:
-    own = _own_vpc(sandbox)
+    own = own_vpc(sandbox)
     before = inventory(sandbox)
     made = job.create(vpc_id=own["vpc_id"], subnet_ids=own["subnet_ids"])
     assert made.status == "succeeded", (made.stopped_at, made.problem)
@@ -86,7 +86,7 @@ def test_a_given_vpc_is_built_in_and_left_as_it_was(job: Any, sandbox: SandboxPr
 
 @pytest.mark.slow
 def test_two_clusters_in_one_vpc_leave_each_others_things_alone(job: Any, crank: Crank, sandbox: SandboxProcess) -> None:
-    own = _own_vpc(sandbox)
+    own = own_vpc(sandbox)
     more = {"vpc_id": own["vpc_id"], "subnet_ids": own["subnet_ids"]}
     assert job.create(**more).status == "succeeded"
     other = type(job)(crank, tag="other", zone="usw2-az1")
@@ -105,7 +105,7 @@ def test_two_clusters_in_one_vpc_leave_each_others_things_alone(job: Any, crank:
 
 
 def test_a_public_or_misplaced_subnet_is_refused_at_its_field(job: Any, sandbox: SandboxProcess) -> None:
-    own = _own_vpc(sandbox)
+    own = own_vpc(sandbox)
     made = job.create(vpc_id=own["vpc_id"], subnet_ids=own["subnet_ids"], subnet_id=own["public"], zone="us-west-2a")
     assert (made.status, made.stopped_at) == ("failed", "subnet")
     assert made.problem is not None

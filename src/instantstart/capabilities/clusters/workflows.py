@@ -12,7 +12,7 @@ from instantstart.operations.declare import Stage, Together, Workflow
 
 _ACCOUNT = Stage("account", stages.check_account, "Check account, quotas and names", within=minutes(30), typical=10)
 _NETWORK = Stage("network", stages.plan_network, "Choose zones and address ranges", within=minutes(30), typical=5)
-_STACK = Stage("stack", stages.make_stack, "Make the network and the EKS control plane", within=minutes(90), typical=780)
+_STACK = Stage("stack", stages.make_stack, "Make the network and the EKS control plane", within=minutes(180), typical=780)
 _ACCESS = Stage("access", stages.open_access, "Let our own identity into the cluster", within=minutes(30), typical=10)
 _REACH = Stage("reach", stages.reach, "Get a verified answer of the API server", within=minutes(30), typical=15)
 
