@@ -72,7 +72,7 @@ class Desk:
         stages = [StageRow(row.id, stage.name, at, StageStatus.pending) for at, stage in enumerate(workflow.stages())]
         stored = self._rows.insert(row, stages)
         waits = "; waits for approval" if row.needs_approval else ""
-        self._journal.tell(row.id, f"Asked by {row.caller}: {workflow.title}{waits}")
+        self._journal.tell(row.id, f"Asked by {self._journal.name_of(row.caller)}: {workflow.title}{waits}")
         return stored
 
     def _workflow(self, name: str) -> Workflow:
@@ -152,9 +152,9 @@ class Desk:
                 raise problems.Conflict("operation.ended", f"Operation {row.id} has {row.status} already.")
             if row.status in EXECUTING:
                 self._rows.update(row.id, cancel_by=caller)
-                self._journal.tell(row.id, f"Cancel asked by {caller}; takes effect between looks")
+                self._journal.tell(row.id, f"Cancel asked by {self._journal.name_of(caller)}; takes effect between looks")
             else:
-                self._journal.end(row, OperationStatus.cancelled, f"Cancelled by {caller}", None, now)
+                self._journal.end(row, OperationStatus.cancelled, f"Cancelled by {self._journal.name_of(caller)}", None, now)
             return self._rows.get(row.id)
 
     def decide(self, operation_id: str, caller: str, *, grant: bool) -> OperationRow:
@@ -164,9 +164,9 @@ class Desk:
                 raise problems.Conflict("operation.not_awaiting", f"Operation {row.id} is {row.status}; no approval is asked for.")
             if grant:
                 self._rows.update(row.id, status=OperationStatus.queued, approved_by=caller)
-                self._journal.tell(row.id, f"Approved by {caller}")
+                self._journal.tell(row.id, f"Approved by {self._journal.name_of(caller)}")
             else:
-                self._journal.end(row, OperationStatus.cancelled, f"Rejected by {caller}", None, now)
+                self._journal.end(row, OperationStatus.cancelled, f"Rejected by {self._journal.name_of(caller)}", None, now)
             return self._rows.get(row.id)
 
 

@@ -144,7 +144,12 @@ class Journal:
             fresh = dataclasses.replace(at_rest(stage, now), attempt=stage.attempt + 1 if again else stage.attempt)
             self._rows.put_stage(fresh)
         self._rows.update(row.id, status=OperationStatus.queued, ended_at=None, problem=None, cancel_by=None)
-        self.tell(row.id, f"Retried by {caller}")
+        self.tell(row.id, f"Retried by {self.name_of(caller)}")
+
+    def name_of(self, caller: str | None) -> str:
+        """What a person calls an identity: its name, or its id when the store has none of it."""
+        found = self._store.identities.find(caller) if caller else None
+        return found.name if found else str(caller)
 
 
 def at_rest(stage: StageRow, now: dt.datetime) -> StageRow:

@@ -163,7 +163,7 @@ def settle(store: Store, journal: Journal, operation_id: str, execution: int, na
                 return False
         if all(row.status in FINISHED for row in rows):
             return True
-        journal.end(operation, OperationStatus.cancelled, f"Cancelled by {operation.cancel_by}", None, now)
+        journal.end(operation, OperationStatus.cancelled, f"Cancelled by {journal.name_of(operation.cancel_by)}", None, now)
         return False
 
 
