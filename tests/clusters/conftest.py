@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from botocore.retries.standard import ExponentialBackoff
@@ -83,6 +83,11 @@ def crank(room: Room, sandbox: SandboxProcess) -> Crank:
     return Crank(room, sandbox)
 
 
+def asked(kind: type[Any], tag: str, region: str = REGION, **more: Any) -> Any:
+    """The spec of an operation, with its defaults (which a type checker does not see inside Annotated)."""
+    return kind(tag=tag, region=region, **more)
+
+
 @dataclass
 class Job:
     """The main job, asked for as the door would ask."""
@@ -94,8 +99,8 @@ class Job:
 
     def target(self, **more: Any) -> specs.ClusterTarget:
         """What cluster.create is asked."""
-        asked = {"tag": self.tag, "region": self.region, "zone": self.zone, "instance_type": TYPE} | more
-        return specs.ClusterTarget(**asked)
+        fields = {"zone": self.zone, "instance_type": TYPE} | more
+        return cast("specs.ClusterTarget", asked(specs.ClusterTarget, self.tag, self.region, **fields))
 
     def create(self, until: str | None = None, **more: Any) -> Turned:
         """cluster.create, to its end or until a stage is done."""
@@ -103,7 +108,7 @@ class Job:
 
     def delete(self, **more: Any) -> Turned:
         """cluster.delete, to its end."""
-        return self.crank.run(workflows.DELETE_CLUSTER, specs.DeleteTarget(tag=self.tag, region=self.region, **more))
+        return self.crank.run(workflows.DELETE_CLUSTER, asked(specs.DeleteTarget, self.tag, self.region, **more))
 
     @property
     def site(self) -> rules.Site:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.clusters.conftest import asked
 from tests.clusters.crank import Crank, Turned
 from tests.clusters.worlds import SandboxProcess, inventory
 
@@ -154,7 +155,7 @@ def test_data_is_kept_and_named_unless_its_loss_is_asked_for(standing: Any, sand
     assert gone.status == "succeeded", ended(gone)
     assert gone.result["kept"] == [f"bucket {bucket}"]
     assert [line for line in inventory(sandbox) if line.startswith("bucket")] == [f"bucket {bucket} ['weights/step-1']"]
-    rest = standing.crank.run(workflows.DELETE_CLUSTER, specs.DeleteTarget(tag=standing.tag, region=standing.region, delete_data=True))
+    rest = standing.crank.run(workflows.DELETE_CLUSTER, asked(specs.DeleteTarget, standing.tag, delete_data=True))
     assert rest.status == "succeeded", ended(rest)
     assert not [line for line in inventory(sandbox) if line.startswith("bucket")]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.clusters.conftest import QUICK, TYPE, ZONE, Job
+from tests.clusters.conftest import QUICK, TYPE, ZONE, Job, asked
 from tests.clusters.crank import Crank
 from tests.clusters.worlds import REGION, SandboxProcess
 
@@ -168,7 +168,7 @@ def test_an_identity_that_is_not_let_in_is_named_with_the_access_entry_to_add(
         assert refused["evidence"]["missing"] == "connection"
         assert refused["evidence"]["tool"] == "cluster_select"
     finally:
-        again = standing.crank.run(workflows.CONNECT, specs.ConnectTarget(tag="standing", region=REGION))
+        again = standing.crank.run(workflows.CONNECT, asked(specs.ConnectTarget, tag="standing", region=REGION))
         assert again.status == "succeeded"
 
 
@@ -180,7 +180,7 @@ def test_two_claims_on_two_buckets_or_in_two_namespaces_never_share_a_volume_han
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}})
     shared_sandbox.client("s3").create_bucket(Bucket="other-data", CreateBucketConfiguration={"LocationConstraint": REGION})
     for more in ({"namespace": "team-a"}, {"bucket": "other-data", "claim_name": "second"}):
-        target = specs.StorageTarget(tag="standing", region=REGION, **more)
+        target = asked(specs.StorageTarget, tag="standing", region=REGION, **more)
         for _ in range(2):  # the second time nothing is to do
             assert standing.crank.run(workflows.CONFIGURE_STORAGE, target).status == "succeeded"
     handles = [v["spec"]["csi"]["volumeHandle"] for v in kube.list("PersistentVolume")]
@@ -189,12 +189,12 @@ def test_two_claims_on_two_buckets_or_in_two_namespaces_never_share_a_volume_han
 
 def test_another_bucket_under_a_claim_that_is_taken_is_refused(standing: Job, shared_sandbox: SandboxProcess) -> None:
     shared_sandbox.client("s3").create_bucket(Bucket="third-data", CreateBucketConfiguration={"LocationConstraint": REGION})
-    turned = standing.crank.run(workflows.CONFIGURE_STORAGE, specs.StorageTarget(tag="standing", region=REGION, bucket="third-data"))
+    turned = standing.crank.run(workflows.CONFIGURE_STORAGE, asked(specs.StorageTarget, tag="standing", region=REGION, bucket="third-data"))
     assert (turned.status, turned.problem and turned.problem.code) == ("failed", "volume.source_differs")
 
 
 def test_a_bucket_that_is_not_there_is_said_at_its_field(standing: Job) -> None:
-    turned = standing.crank.run(workflows.CONFIGURE_STORAGE, specs.StorageTarget(tag="standing", region=REGION, bucket="no-such-bucket-x"))
+    turned = standing.crank.run(workflows.CONFIGURE_STORAGE, asked(specs.StorageTarget, "standing", bucket="no-such-bucket-x"))
     assert turned.problem is not None
     assert (turned.problem.code, turned.problem.fields[0].pointer) == ("bucket.not_found", "/bucket")
 
@@ -234,7 +234,7 @@ def test_nothing_is_taken_while_the_cluster_is_being_deleted(standing: Job, door
 
 def test_each_stage_asked_out_of_order_names_the_missing_one_and_its_tool(job: Job, door: Door, crank: Crank, tag: str) -> None:
     job.tag = tag
-    assert crank.run(workflows.CREATE_EKS, specs.EksTarget(tag=tag, region=REGION), until="network").status == "cancelled"
+    assert crank.run(workflows.CREATE_EKS, asked(specs.EksTarget, tag=tag, region=REGION), until="network").status == "cancelled"
     unknown = door.refusal("POST", f"/clusters/{tag}/hyperpod", 404, ASK)
     assert unknown["code"] == "cluster.unknown"
     bodies = {"dependencies": {}, "hyperpod": ASK, "storage/s3": {}}
@@ -246,11 +246,11 @@ def test_each_stage_asked_out_of_order_names_the_missing_one_and_its_tool(job: J
         assert refused["evidence"]["tool"] in refused["hint"]
         return refused["evidence"]["missing"], refused["evidence"]["tool"]
 
-    assert crank.run(workflows.CREATE_EKS, specs.EksTarget(tag=tag, region=REGION)).status == "succeeded"
+    assert crank.run(workflows.CREATE_EKS, asked(specs.EksTarget, tag=tag, region=REGION)).status == "succeeded"
     assert {missing(path) for path in bodies} == {("connection", "cluster_select")}
-    assert crank.run(workflows.CONNECT, specs.ConnectTarget(tag=tag, region=REGION)).status == "succeeded"
+    assert crank.run(workflows.CONNECT, asked(specs.ConnectTarget, tag=tag, region=REGION)).status == "succeeded"
     assert {missing(path) for path in ("hyperpod", "storage/s3")} == {("dependencies", "dependencies_configure")}
-    installed = crank.run(workflows.CONFIGURE_DEPENDENCIES, specs.DependenciesTarget(tag=tag, region=REGION))
+    installed = crank.run(workflows.CONFIGURE_DEPENDENCIES, asked(specs.DependenciesTarget, tag=tag, region=REGION))
     assert installed.status == "succeeded", installed.problem
     assert installed.result["waiting_for_nodes"], "no node has joined, so something that needs nodes waits for them"
     assert missing("storage/s3") == ("hyperpod", "hyperpod_create")
@@ -319,6 +319,7 @@ def test_a_quota_of_zero_stops_the_request_before_the_long_stages_with_its_exact
     assert f'"{TYPE} for cluster usage" is 0' in told["detail"]
     turned = job.create()
     assert (turned.status, turned.stopped_at, turned.problem and turned.problem.kind) == ("blocked", "account", "out_of_quota")
+    assert turned.problem is not None
     assert turned.problem.hint
 
 

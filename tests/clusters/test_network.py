@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from tests.clusters.conftest import asked
 from tests.clusters.crank import Crank
 from tests.clusters.worlds import REGION, SandboxProcess, inventory
 
@@ -17,7 +18,7 @@ from instantstart.ensure import cidr, network
 
 
 def test_sixteen_parallel_calls_make_one_subnet_a_zone(job: Any, crank: Crank, sandbox: SandboxProcess) -> None:
-    made = crank.run(workflows.CREATE_EKS, specs.EksTarget(tag=job.tag, region=REGION))
+    made = crank.run(workflows.CREATE_EKS, asked(specs.EksTarget, tag=job.tag, region=REGION))
     assert made.status == "succeeded", made.problem
     vpc_id, where = made.learned["stack"]["VpcId"], job.site
     zones = ("usw2-az1", "usw2-az2")
@@ -100,7 +101,7 @@ def test_two_clusters_in_one_vpc_leave_each_others_things_alone(job: Any, crank:
     gone = other.delete()
     assert gone.status == "succeeded", (gone.stopped_at, gone.problem)
     assert ec2.describe_network_interfaces(NetworkInterfaceIds=[foreign])["NetworkInterfaces"]
-    again = crank.run(workflows.VERIFY, specs.VerifyTarget(tag=job.tag, region=REGION))
+    again = crank.run(workflows.VERIFY, asked(specs.VerifyTarget, tag=job.tag, region=REGION))
     assert again.result["verified"]
 
 
@@ -141,7 +142,7 @@ def test_zones_that_eks_refuses_are_avoided_and_its_own_list_is_followed(job: An
 
 
 def test_a_region_with_barred_zones_gets_its_control_plane_elsewhere(crank: Crank, sandbox: SandboxProcess) -> None:
-    turned = crank.run(workflows.CREATE_EKS, specs.EksTarget(tag="barred", region="us-east-1"), until="network")
+    turned = crank.run(workflows.CREATE_EKS, asked(specs.EksTarget, tag="barred", region="us-east-1"), until="network")
     ids = {z["ZoneName"]: z["ZoneId"] for z in sandbox.client("ec2", "us-east-1").describe_availability_zones()["AvailabilityZones"]}
     chosen = {ids[name] for name in turned.learned["network"]["zones"]}
     assert len(chosen) == 2

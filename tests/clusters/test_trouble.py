@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.clusters.conftest import TYPE, Job
+from tests.clusters.conftest import TYPE, Job, asked
 from tests.clusters.crank import Crank
 from tests.clusters.worlds import REGION, SandboxProcess, inventory
 
@@ -26,8 +26,8 @@ def _kube(job: Job, region: str = REGION) -> Any:
 def connected(job: Job) -> Job:
     """An EKS cluster, connected, with nothing installed."""
     crank = job.crank
-    assert crank.run(workflows.CREATE_EKS, specs.EksTarget(tag=job.tag, region=REGION)).status == "succeeded"
-    assert crank.run(workflows.CONNECT, specs.ConnectTarget(tag=job.tag, region=REGION)).status == "succeeded"
+    assert crank.run(workflows.CREATE_EKS, asked(specs.EksTarget, tag=job.tag, region=REGION)).status == "succeeded"
+    assert crank.run(workflows.CONNECT, asked(specs.ConnectTarget, tag=job.tag, region=REGION)).status == "succeeded"
     return job
 
 
@@ -59,15 +59,15 @@ def _helm_plugin(kube: Any) -> None:
 def test_a_copy_that_somebody_installed_is_named_and_never_doubled(connected: Job, crank: Crank, sandbox: SandboxProcess) -> None:
     kube = _kube(connected)
     _helm_plugin(kube)
-    refused = crank.run(workflows.CONFIGURE_DEPENDENCIES, specs.DependenciesTarget(tag="demo", region=REGION))
+    refused = crank.run(workflows.CONFIGURE_DEPENDENCIES, asked(specs.DependenciesTarget, tag="demo", region=REGION))
     assert (refused.status, refused.stopped_at) == ("failed", "bundles")
     assert refused.problem is not None
     assert "gpu-operator" in refused.problem.detail
     assert refused.problem.hint
     plugins = [d for d in kube.list("DaemonSet") if "device-plugin" in json.dumps(d["spec"]) and "nvidia" in d["metadata"]["name"]]
     assert [d["metadata"]["namespace"] for d in plugins] == ["gpu-operator"]
-    asked = specs.DependenciesTarget(tag="demo", region=REGION, overwrite_conflicts=True)
-    done = crank.run(workflows.CONFIGURE_DEPENDENCIES, asked)
+    again = asked(specs.DependenciesTarget, tag="demo", region=REGION, overwrite_conflicts=True)
+    done = crank.run(workflows.CONFIGURE_DEPENDENCIES, again)
     assert done.status == "succeeded", done.problem
     plugins = [d for d in kube.list("DaemonSet") if "device-plugin" in json.dumps(d["spec"]) and "nvidia" in d["metadata"]["name"]]
     assert len(plugins) == 1
@@ -116,7 +116,7 @@ def test_a_failed_addon_of_this_try_is_told_and_one_of_an_earlier_try_is_made_ag
 
 
 def test_degraded_addons_wait_for_the_first_node_and_are_not_made_again(connected: Job, crank: Crank, sandbox: SandboxProcess) -> None:
-    done = crank.run(workflows.CONFIGURE_DEPENDENCIES, specs.DependenciesTarget(tag="demo", region=REGION, cert_manager=True))
+    done = crank.run(workflows.CONFIGURE_DEPENDENCIES, asked(specs.DependenciesTarget, tag="demo", region=REGION, cert_manager=True))
     assert done.status == "succeeded", done.problem
     assert done.result["waiting_for_nodes"]
     states = {c["name"]: c["state"] for c in done.result["components"]}
@@ -152,7 +152,7 @@ def test_an_eks_cluster_in_config_map_mode_is_refused_with_the_command_that_mend
     job: Job, crank: Crank, sandbox: SandboxProcess
 ) -> None:
     _foreign_eks(sandbox, "CONFIG_MAP", "1.34")
-    refused = crank.run(workflows.CONNECT, specs.ConnectTarget(tag="demo", region=REGION))
+    refused = crank.run(workflows.CONNECT, asked(specs.ConnectTarget, tag="demo", region=REGION))
     assert refused.problem is not None
     assert refused.problem.code == "eks.does_not_fit"
     assert "CONFIG_MAP" in refused.problem.detail

@@ -38,7 +38,7 @@ from instantstart.ensure.strangers import Takeover
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.declare import Run
 
-EKS_TYPICAL, ACCESS_GRACE, JOIN_TYPICAL = 720.0, 120.0, 60.0
+EKS_TYPICAL, ACCESS_GRACE, JOIN_TYPICAL, _VERIFY_PATIENCE = 720.0, 120.0, 60.0, 300.0
 HYPERPOD_TYPICAL, NODES_TYPICAL = 300.0, 60.0
 POD_IDENTITY, S3_CSI, CERT_MANAGER = "eks-pod-identity-agent", "aws-mountpoint-s3-csi-driver", "cert-manager"
 DEPENDENCIES = "hyperpod-dependencies"
@@ -460,11 +460,22 @@ def verify(room: Room, run: Run) -> Outcome:
     verified = (
         cluster["status"] == "ACTIVE" and have is not None and len(ready) >= wanted and all(c["bound"] for c in claims) and bool(claims)
     )
-    if not verified and isinstance(run.spec, specs.ClusterTarget) and run.waited_seconds < 300:
-        return Wait(
-            10, f"{len(ready)}/{wanted} nodes Ready, storage {'Bound' if claims and all(c['bound'] for c in claims) else 'not bound'}"
-        )
+    if not verified and isinstance(run.spec, specs.ClusterTarget):
+        told = f"{len(ready)}/{wanted} nodes Ready, storage {'Bound' if claims and all(c['bound'] for c in claims) else 'not bound'}"
+        return _not_verified(run, told, summary)
     return Done({**summary, "verified": verified})
+
+
+def _not_verified(run: Run, told: str, summary: dict[str, Any]) -> Wait:
+    """What was made is looked at for some minutes; a cluster that is not what was asked for is not a success."""
+    if run.waited_seconds < _VERIFY_PATIENCE:
+        return Wait(10, told)
+    raise problems.Blocked(
+        "cluster.not_verified",
+        f"The cluster is not what was asked for: {told}.",
+        hint="Look at its nodes and its claim, mend what is wrong, and retry: everything is read anew.",
+        evidence={key: summary[key] for key in ("nodes", "storage")},
+    )
 
 
 def _told(node: nodes.NodeView, kinds: dict[str, str]) -> dict[str, Any]:
