@@ -8,6 +8,7 @@ A step is one request, in the order given::
       accept: table                    # table, metadata, or a media type
       keep: {uid: metadata.uid}        # values for later steps, as {uid}
       until: {status.phase: Active}    # repeat (GET only) until the answer holds these values
+      not_emulated: why                # the sandbox is not compared here: it does not have this at all
       ask: status                      # compare only the HTTP status and, of errors, reason and details
 
 ``{ns}`` is the scenario's own namespace, ``{word}`` a word that no other run uses (for what has no namespace).

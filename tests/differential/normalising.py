@@ -9,6 +9,7 @@ from typing import Any
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _TOKEN_VOLUME = re.compile(r"\bkube-api-access-[a-z0-9]{5}\b")
+_AGE = re.compile(r"^(\d+[ydhms]){1,2}$|(?<=\()(\d+[ydhms]){1,2}(?= ago\))")
 _ADDRESS = re.compile(r"\b(10|172|192)\.\d+\.\d+\.\d+\b")
 #: kinds that controllers write at any moment: their status and their revisions are compared where controllers are (test_controllers)
 BUSY = frozenset(
@@ -38,6 +39,7 @@ class Names:
             text = text.replace(full, stand_in)
         text = _UID.sub(lambda found: self.name("uid", found[0]), text)
         text = _TIME.sub("<time>", text)
+        text = _AGE.sub("<age>", text)
         text = _TOKEN_VOLUME.sub("kube-api-access-<suffix>", text)
         return _ADDRESS.sub(lambda found: self.name("address", found[0]), text)
 

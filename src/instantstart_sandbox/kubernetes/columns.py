@@ -39,7 +39,10 @@ def age(stamp: str | None, now: float) -> str:
         return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
     if hours < 48:
         return f"{hours}h"
-    return f"{days}d{hours % 24}h" if days < 8 and hours % 24 else f"{days}d"
+    if days < 730:
+        return f"{days}d{hours % 24}h" if days < 8 and hours % 24 else f"{days}d"
+    years, rest = divmod(days, 365)
+    return f"{years}y{rest}d" if years < 8 and rest else f"{years}y"
 
 
 def created(obj: Object, now: float) -> str:
@@ -321,6 +324,14 @@ def _namespace(obj: Object, now: float) -> list[Any]:
     return [name_of(obj), _part(obj, "status", "phase"), created(obj, now)]
 
 
+def _ingress(obj: Object, now: float) -> list[Any]:
+    spec, balanced = obj.get("spec") or {}, _part(obj, "status", "loadBalancer", "ingress", default=[])
+    hosts = [r["host"] for r in spec.get("rules") or () if r.get("host")]
+    shown = ",".join(hosts[:3]) + (f" + {len(hosts) - 3} more..." if len(hosts) > 3 else "") if hosts else "*"
+    address = ",".join(i.get("hostname") or i.get("ip", "") for i in balanced)
+    return [name_of(obj), spec.get("ingressClassName", "<none>"), shown, address, "80, 443" if spec.get("tls") else "80", created(obj, now)]
+
+
 def _config_map(obj: Object, now: float) -> list[Any]:
     return [name_of(obj), len(obj.get("data") or {}) + len(obj.get("binaryData") or {}), created(obj, now)]
 
@@ -435,9 +446,10 @@ BY_RESOURCE: Final[dict[str, tuple[tuple[Column, ...], Cells]]] = {
         _event,
     ),
     "namespaces": (_columns("Name", "Status", "Age"), _namespace),
-    "configmaps": (_columns("Name", "#Data", "Age"), _config_map),
-    "secrets": (_columns("Name", "Type", "#Data", "Age"), _secret),
-    "serviceaccounts": (_columns("Name", "#Secrets", "Age"), _account),
+    "ingresses.networking.k8s.io": (_columns("Name", "Class", "Hosts", "Address", "Ports", "Age"), _ingress),
+    "configmaps": (_columns("Name", "Data", "Age"), _config_map),
+    "secrets": (_columns("Name", "Type", "Data", "Age"), _secret),
+    "serviceaccounts": (_columns("Name", "Secrets", "Age"), _account),
     "endpoints": (_columns("Name", "Endpoints", "Age"), _endpoints),
     "priorityclasses.scheduling.k8s.io": (_columns("Name", "#Value", "Global-Default", "Age", "PreemptionPolicy"), _priority_class),
     "rolebindings.rbac.authorization.k8s.io": (_columns("Name", "Role", "Age", "*Users", "*Groups", "*ServiceAccounts"), _binding),

@@ -6,6 +6,8 @@ import base64
 from collections.abc import Callable
 from typing import Any, Final
 
+from instantstart_sandbox.kubernetes import quantities
+
 Object = dict[str, Any]
 
 _MODE: Final = 420
@@ -33,6 +35,12 @@ def _probe(probe: Object) -> None:
         _fill(probe["grpc"], service="")
 
 
+def _round(resources: Object) -> None:
+    for listed in (resources.get("limits") or {}, resources.get("requests") or {}):
+        for name, quantity in listed.items():
+            listed[name] = quantities.rounded(quantity)
+
+
 def _container(container: Object, host_network: bool) -> None:
     _fill(
         container,
@@ -41,6 +49,7 @@ def _container(container: Object, host_network: bool) -> None:
         imagePullPolicy=_pull_policy(container.get("image", "")),
         resources={},
     )
+    _round(container["resources"])
     for port in container.get("ports") or ():
         _fill(port, protocol="TCP")
         if host_network:
@@ -104,8 +113,6 @@ def _pod(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     pod_spec(spec)
     _fill(spec, enableServiceLinks=True)
-    for condition in (obj.get("status") or {}).get("conditions") or ():
-        _fill(condition, lastProbeTime=None, lastTransitionTime=None)
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
         resources = container["resources"]
         for name, quantity in (resources.get("limits") or {}).items():
@@ -338,6 +345,13 @@ _BY_RESOURCE: Final[dict[str, Callable[[Object], None]]] = {
     "podtemplates": _pod_template,
     "events": _event,
 }
+
+
+def fill_status(qualified: str, obj: Object) -> None:
+    """Fields of a status that Go prints even when nobody has set them."""
+    if qualified == "pods":
+        for condition in (obj.get("status") or {}).get("conditions") or ():
+            _fill(condition, lastProbeTime=None, lastTransitionTime=None)
 
 
 def fill(qualified: str, obj: Object) -> None:

@@ -11,6 +11,8 @@ Object = dict[str, Any]
 #: versions of the aggregated form; clients up to 1.29 know only the older one
 _AGGREGATED_VERSIONS: Final = ("v2", "v2beta1")
 _VERBS: Final = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+#: in the order of the other server, which serves what definitions define
+_CUSTOM_VERBS: Final = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
 _SUBRESOURCES: Final[dict[str, tuple[list[str], str, str, str]]] = {
     # subresource: verbs, kind ("" = the parent's), group, version
     "status": (["get", "patch", "update"], "", "", ""),
@@ -30,6 +32,8 @@ _PROXY_KINDS: Final = {"pods": "PodProxyOptions", "services": "ServiceProxyOptio
 
 
 def _verbs(resource: Resource) -> list[str]:
+    if resource.custom:
+        return _CUSTOM_VERBS
     return ["create"] if resource.virtual else _VERBS
 
 

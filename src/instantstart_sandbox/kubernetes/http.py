@@ -111,7 +111,11 @@ class Request:
             raise ApiError(415, "UnsupportedMediaType", text)
         if self.query.get("fieldValidation") in ("Strict", "Warn") and data[:1] == b"{":
             self.duplicates = tuple(duplicates(data))
-        return parse(data, yaml_allowed="yaml" in self.media or not self.media)
+        try:
+            return parse(data, yaml_allowed="yaml" in self.media or not self.media)
+        except ApiError as refusal:
+            # options are decoded elsewhere than objects, and there nobody turns the failure into a bad request
+            raise ApiError(500, "", refusal.message) if optional else refusal from refusal
 
     # ------------------------------------------------------------------ the answer
 
@@ -201,6 +205,14 @@ def duplicates(data: bytes) -> list[str]:
     return found
 
 
+def _go_failure(data: bytes, failure: orjson.JSONDecodeError) -> str:
+    """Go's sentence about a text that is no JSON."""
+    if failure.pos >= len(data):
+        return "unexpected end of JSON input"
+    place = "object key string" if "string key" in failure.msg else "value"
+    return f"invalid character '{failure.doc[failure.pos]}' looking for beginning of {place}"
+
+
 def parse(data: bytes, *, yaml_allowed: bool) -> Any:
     """A body as a value. 400 when it cannot be parsed."""
     if not yaml_allowed or data[:1] in (b"{", b"["):
@@ -208,7 +220,7 @@ def parse(data: bytes, *, yaml_allowed: bool) -> Any:
             return orjson.loads(data)
         except orjson.JSONDecodeError as failure:
             if not yaml_allowed:
-                raise bad_request(f"couldn't get version/kind; json parse error: {failure}") from failure
+                raise bad_request(f"couldn't get version/kind; json parse error: {_go_failure(data, failure)}") from failure
     try:
         return yaml.load(data, Loader=_Loader)  # noqa: S506 - a subclass of CSafeLoader
     except yaml.YAMLError as failure:

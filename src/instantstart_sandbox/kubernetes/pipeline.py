@@ -211,6 +211,8 @@ class Pipeline:
         obj = lifecycle.isolate(resource, obj, old, options.subresource)
         if options.subresource == "":
             self._fill(resource, obj)
+        elif options.subresource == "status":
+            defaults.fill_status(resource.qualified, obj)
         if not tracked:
             ownership.track_update(old, obj, resource.node, self._writer(resource, options), resource.custom)
         if options.subresource == "":
@@ -325,7 +327,7 @@ def unsupported_patch(resource: Resource) -> ApiError:
     """415 with the media types that would do."""
     accepted = [_JSON, _MERGE, *([] if resource.custom else [_STRATEGIC]), "application/apply-patch+yaml"]
     text = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
-    return ApiError(415, "UnsupportedMediaType", text)
+    return ApiError(415, "UnsupportedMediaType", text, {})
 
 
 def _check_applied(resource: Resource, name: str, body: Object) -> None:

@@ -45,6 +45,14 @@ def canonical(quantity: str | float) -> str:
     return text if value is None else show(value, text)
 
 
+def rounded(quantity: str | float) -> str:
+    """The quantity without anything finer than a thousandth, rounded up, as a container's resources have it."""
+    value = parse(quantity)
+    if value is None or (value * 1000).denominator == 1:
+        return str(quantity)
+    return show(Fraction(math.ceil(value * 1000), 1000), quantity)
+
+
 def show(value: Fraction, like: str | float) -> str:
     """A number as a quantity with the kind of suffix that ``like`` has."""
     match = _FORM.fullmatch(str(like))

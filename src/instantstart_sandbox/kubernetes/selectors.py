@@ -135,10 +135,7 @@ def parse_fields(resource: Resource, text: str) -> list[tuple[str, bool, str]]:
         if not match:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         if match[1] not in known:
-            raise bad_request(
-                f'Unable to find "{resource.group}/{resource.version}, Resource={resource.plural}" that match label selector "", '
-                f'field selector "{text}": field label not supported: {match[1]}'
-            )
+            raise bad_request(f"field label not supported: {match[1]}")
         out.append((match[1], match[2] != "!=", match[3]))
     return out
 

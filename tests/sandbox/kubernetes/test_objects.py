@@ -367,4 +367,4 @@ def test_owner_index_and_references(http: httpx2.Client) -> None:
     body["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}]
     assert http.post(MAPS, json=body).status_code == 201
     body["metadata"] = {"name": "other", "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}]}
-    assert "uid must not be empty" in http.post(MAPS, json=body).json()["message"]
+    assert "metadata.ownerReferences.uid: Invalid value" in http.post(MAPS, json=body).json()["message"]
