@@ -334,6 +334,15 @@ def test_quotas_that_cannot_be_read_are_unknown_not_zero(room: Room, door: Door,
     assert found["ready"]
 
 
+def test_what_may_not_be_read_is_unknown_and_the_rest_is_still_told(room: Room, door: Door, sandbox: SandboxProcess) -> None:
+    refused = {"code": "UnauthorizedOperation", "message": "no", "status": 403, "count": None}
+    sandbox.fault("ec2:Describe(Vpcs|Addresses|InstanceTypeOfferings)", **refused)
+    sandbox.fault("sagemaker:ListClusters", code="AccessDeniedException", message="no", status=403, count=None)
+    found = {f["check"]: f for f in door.call("POST", "/preflight", ASK).json()["findings"]}
+    assert (found["vpc_quota"]["level"], found["zone"]["level"]) == ("unknown", "unknown")
+    assert found["identity"]["level"] == "ok"
+
+
 def test_missing_rights_are_named_before_the_first_call(room: Room, door: Door, sandbox: SandboxProcess) -> None:
     sandbox.fault("iam:SimulatePrincipalPolicy", code="AccessDenied", message="no", status=403, count=None)
     found = {f["check"]: f for f in door.call("POST", "/preflight", ASK).json()["findings"]}

@@ -95,6 +95,8 @@ CASES = [
     (rules.check_network_quota, {}, {"vpcs": 5}, "fail", "VPC quota 5/5 in us-west-2"),
     (rules.check_network_quota, {}, {"addresses": 5}, "fail", "Elastic IP quota 5/5"),
     (rules.check_network_quota, {}, {"vpc_quota": None}, "unknown", "cannot be read"),
+    (rules.check_network_quota, {}, {"vpcs": None}, "unknown", "VPCs in us-west-2 cannot be read"),
+    (rules.check_network_quota, {}, {"addresses": None}, "ok", "1 of 5"),
     (rules.check_network_quota, {"vpc_id": "vpc-00000001"}, {"vpcs": 5}, None, ""),
     (rules.check_network_quota, {}, {"vpcs": 5, "stack": stack()}, None, ""),
     (rules.check_network_quota, {}, {"vpcs": 5, "stack": stack(status="ROLLBACK_COMPLETE")}, "fail", "VPC quota"),
@@ -245,7 +247,8 @@ DONE = ("eks", "connection", "dependencies", "hyperpod")
 
 
 def steps(missing: str | None = None) -> rules.Steps:
-    return rules.Steps(*(name != missing for name in DONE))
+    eks, connection, dependencies, hyperpod = (name != missing for name in DONE)
+    return rules.Steps(eks, connection, dependencies, hyperpod)
 
 
 def test_the_order_of_stages_names_the_first_missing_one() -> None:

@@ -74,9 +74,9 @@ class Facts:
     type_facts: dict[str, Any] | None
     quotas: dict[str, float] | None
     used: int | None
-    vpcs: int
+    vpcs: int | None
     vpc_quota: float | None
-    addresses: int
+    addresses: int | None
     address_quota: float | None
     versions: tuple[str, ...]
     plan: dict[str, Any] | None
@@ -94,16 +94,16 @@ def observe(where: Site, ask: specs.RunPreflight | specs.ClusterTarget, now: flo
     zones = tuple(offers.list_zones(aws))
     identity = aws.identity()
     reads: dict[str, Callable[[], Any]] = {
-        "type_zones": lambda: offers.zones_of_type(aws, ask.instance_type),
+        "type_zones": lambda: _maybe(lambda: offers.zones_of_type(aws, ask.instance_type)),
         "type_facts": lambda: offers.describe_type(aws, ask.instance_type),
         "quotas": lambda: offers.cluster_quotas(aws),
         "used": lambda: _used(aws, ask.instance_type),
-        "vpcs": lambda: len(aws.pages("ec2", "describe_vpcs", "Vpcs")),
+        "vpcs": lambda: _maybe(lambda: len(aws.pages("ec2", "describe_vpcs", "Vpcs"))),
         "vpc_quota": lambda: offers.service_quota(aws, "vpc", VPC_QUOTA),
-        "addresses": lambda: len(aws.read("ec2", "describe_addresses")["Addresses"]),
+        "addresses": lambda: _maybe(lambda: len(aws.read("ec2", "describe_addresses")["Addresses"])),
         "address_quota": lambda: offers.service_quota(aws, "ec2", ADDRESS_QUOTA),
         "versions": lambda: tuple(offers.list_kubernetes_versions(aws)),
-        "plan": lambda: hyperpod.find_plan(aws, ask.training_plan_arn) if ask.training_plan_arn else None,
+        "plan": lambda: _maybe(lambda: hyperpod.find_plan(aws, str(ask.training_plan_arn))) if ask.training_plan_arn else None,
         "subnet": lambda: _maybe(lambda: network.get_subnet(aws, str(ask.subnet_id))) if ask.subnet_id else None,
         "subnets": lambda: _maybe(lambda: tuple(network.list_subnets(aws, str(ask.vpc_id)))) if ask.vpc_id else (),
         "stack": lambda: stacks.find_stack(aws, where.names.stack),
@@ -129,17 +129,19 @@ def _side_by_side(reads: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
 
 
 def _maybe(read: Callable[[], Any]) -> Any:
+    """The answer, or None when this identity may not read it. Passing weather is raised: it can be asked again."""
     try:
         return read()
-    except problems.Problem:
+    except (problems.Denied, problems.NotFound, problems.Invalid):
         return None
 
 
 def _used(aws: Aws, instance_type: str) -> int | None:
     """How many nodes of a type the account's HyperPod clusters hold in this region; None when it cannot be read."""
-    try:
-        found = [hyperpod.find_cluster(aws, c["ClusterName"]) for c in aws.pages("sagemaker", "list_clusters", "ClusterSummaries")]
-    except problems.Problem:
+    found = _maybe(
+        lambda: [hyperpod.find_cluster(aws, c["ClusterName"]) for c in aws.pages("sagemaker", "list_clusters", "ClusterSummaries")]
+    )
+    if found is None:
         return None
     groups = [g for cluster in found if cluster for g in cluster.get("InstanceGroups", ())]
     return sum(int(g.get("TargetCount", 0)) for g in groups if g.get("InstanceType") == instance_type)
@@ -176,10 +178,12 @@ def check_network_quota(ask: Any, facts: Facts) -> Finding | None:
     """VPC and address quotas, when a new VPC is to be made."""
     if ask.vpc_id or (facts.stack and not facts.stack.is_leftover):
         return None
+    if facts.vpcs is None:
+        return Finding("vpc_quota", "unknown", f"The VPCs in {facts.region} cannot be read.", "Allow ec2:DescribeVpcs to see them.")
     if facts.vpc_quota is not None and facts.vpcs >= facts.vpc_quota:
         told = f"VPC quota {facts.vpcs}/{facts.vpc_quota:.0f} in {facts.region}: no new VPC can be made."
         return Finding("vpc_quota", "fail", told, "Request an increase, delete a VPC, or reuse one with vpc_id.")
-    if facts.address_quota is not None and facts.addresses >= facts.address_quota:
+    if facts.address_quota is not None and facts.addresses is not None and facts.addresses >= facts.address_quota:
         told = f"Elastic IP quota {facts.addresses}/{facts.address_quota:.0f} in {facts.region}: the NAT gateway needs one."
         return Finding("address_quota", "fail", told, "Release an address or request an increase.")
     if facts.vpc_quota is None:
