@@ -62,39 +62,28 @@ class EksAsk(Ask):
     kubernetes_version: Annotated[
         str | None,
         Field(
-            default=None,
             pattern=patterns.KUBERNETES_VERSION,
             description="Kubernetes minor version; left out: the newest that HyperPod and EKS both take.",
         ),
-    ]
+    ] = None
     vpc_id: VpcId | None = None
     subnet_ids: Annotated[
         list[SubnetId] | None,
-        Field(
-            default=None, min_length=2, max_length=16, description="With vpc_id: private subnets in two zones for the EKS control plane."
-        ),
-    ]
+        Field(min_length=2, max_length=16, description="With vpc_id: private subnets in two zones for the EKS control plane."),
+    ] = None
     vpc_cidr: Annotated[
-        str | None,
-        Field(
-            default=None,
-            pattern=patterns.CIDR,
-            description="Range of the new VPC, /16 to /19; left out: a free one is chosen.",
-        ),
-    ]
+        str | None, Field(pattern=patterns.CIDR, description="Range of the new VPC, /16 to /19; left out: a free one is chosen.")
+    ] = None
 
 
 class DependenciesAsk(Ask):
     """The questions about what is installed before nodes arrive."""
 
-    cert_manager: Annotated[bool, Field(default=False, description="Install the cert-manager add-on too.")]
+    cert_manager: Annotated[bool, Field(description="Install the cert-manager add-on too.")] = False
     overwrite_conflicts: Annotated[
         bool,
-        Field(
-            default=False,
-            description="Take over objects that somebody else installed. Left false, such objects are named and nothing is touched.",
-        ),
-    ]
+        Field(description="Take over objects that somebody else installed. Left false, such objects are named and nothing is touched."),
+    ] = False
 
 
 class HyperPodAsk(Ask):
@@ -102,31 +91,21 @@ class HyperPodAsk(Ask):
 
     zone: Zone
     instance_type: InstanceType
-    instance_count: Annotated[int, Field(default=1, ge=0, le=6758, description="Number of nodes in the first instance group.")]
-    capacity_type: Annotated[
-        CapacityType, Field(default="on_demand", description="How the nodes are paid for; fixed for the life of the group.")
-    ]
+    instance_count: Annotated[int, Field(ge=0, le=6758, description="Number of nodes in the first instance group.")] = 1
+    capacity_type: Annotated[CapacityType, Field(description="How the nodes are paid for; fixed for the life of the group.")] = "on_demand"
     training_plan_arn: Annotated[
-        str | None,
-        Field(
-            default=None,
-            pattern=patterns.TRAINING_PLAN_ARN,
-            description="With capacity_type training_plan: its ARN.",
-        ),
-    ]
+        str | None, Field(pattern=patterns.TRAINING_PLAN_ARN, description="With capacity_type training_plan: its ARN.")
+    ] = None
     instance_group_name: Annotated[
-        str,
-        Field(default="workers", max_length=63, pattern=patterns.INSTANCE_GROUP, description="Name of the first instance group."),
-    ]
-    volume_gib: Annotated[int, Field(default=500, ge=1, le=16384, description="Size of each node's extra volume, in GiB.")]
+        str, Field(max_length=63, pattern=patterns.INSTANCE_GROUP, description="Name of the first instance group.")
+    ] = "workers"
+    volume_gib: Annotated[int, Field(ge=1, le=16384, description="Size of each node's extra volume, in GiB.")] = 500
     deep_health_checks: Annotated[
-        list[DeepHealthCheck],
-        Field(default=[], max_length=2, description="Stress and connectivity checks before a node takes work; one to two hours."),
-    ]
+        list[DeepHealthCheck], Field(max_length=2, description="Stress and connectivity checks before a node takes work; one to two hours.")
+    ] = []
     subnet_id: Annotated[
-        str | None,
-        Field(default=None, pattern=patterns.SUBNET_ID, description="A compute subnet to use; left out: one shared subnet a zone."),
-    ]
+        str | None, Field(pattern=patterns.SUBNET_ID, description="A compute subnet to use; left out: one shared subnet a zone.")
+    ] = None
 
 
 class StorageAsk(Ask):
@@ -134,23 +113,15 @@ class StorageAsk(Ask):
 
     bucket: Bucket | None = None
     prefix: Annotated[
-        str,
-        Field(
-            default="",
-            max_length=512,
-            pattern=patterns.FOLDER,
-            description="Only this folder of the bucket; ends with a slash.",
-        ),
-    ]
-    namespace: Annotated[
-        str,
-        Field(default="default", max_length=63, pattern=patterns.KUBERNETES_NAME, description="Kubernetes namespace of the claim."),
-    ]
-    claim_name: Annotated[
-        str,
-        Field(default="s3-claim", max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the PersistentVolumeClaim."),
-    ]
-    read_only: Annotated[bool, Field(default=False, description="Mount without the right to write, overwrite or delete.")]
+        str, Field(max_length=512, pattern=patterns.FOLDER, description="Only this folder of the bucket; ends with a slash.")
+    ] = ""
+    namespace: Annotated[str, Field(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Kubernetes namespace of the claim.")] = (
+        "default"
+    )
+    claim_name: Annotated[str, Field(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the PersistentVolumeClaim.")] = (
+        "s3-claim"
+    )
+    read_only: Annotated[bool, Field(description="Mount without the right to write, overwrite or delete.")] = False
 
 
 class CreateEks(EksAsk):
