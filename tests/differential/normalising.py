@@ -103,7 +103,7 @@ def differences(real: Any, ours: Any, path: str = "") -> Iterator[tuple[str, Any
             yield from differences(real.get(key, ...), ours.get(key, ...), f"{path}.{key}" if path else key)
     elif isinstance(real, list) and isinstance(ours, list):
         for index in range(max(len(real), len(ours))):
-            pair = [side[index] if index < len(side) else ... for side in (real, ours)]
-            yield from differences(*pair, f"{path}[{index}]")
+            one, other = (side[index] if index < len(side) else ... for side in (real, ours))
+            yield from differences(one, other, f"{path}[{index}]")
     elif real != ours or isinstance(real, bool) != isinstance(ours, bool):
         yield path, real, ours

@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -172,6 +173,16 @@ def test_a_deployment_grows_and_rolls_on_the_sandbox(ours: Side) -> None:
     assert played(ours, deployment_grows_and_rolls)[-2] == {"1": 4, "2": 3}
 
 
+def many(stage: Stage, selector: str, count: int) -> bool:
+    """Whether so many pods are there."""
+    return len(stage.all("v1/pods", selector)) == count
+
+
+def gone(stage: Stage, name: str) -> bool:
+    """Whether a ReplicaSet is there no more."""
+    return stage.get("apps/v1/replicasets", name) is None
+
+
 def job(stage: Stage) -> None:
     """A Job whose pod fails and is not tried again, then one of two pods that succeeds."""
     spec = {"backoffLimit": 0, "template": template({}, restartPolicy="Never")}
@@ -185,7 +196,7 @@ def job(stage: Stage) -> None:
     stage.seen.append(counted(stage.get("batch/v1/jobs", "bad"), "failed", "succeeded", "active", "ready"))
     stage.make("batch/v1/jobs", "good", {"completions": 2, "parallelism": 1, "template": template({}, restartPolicy="Never")})
     for number in range(2):
-        stage.until("a pod", lambda n=number: len(stage.all("v1/pods", "job-name=good")) == n + 1)
+        stage.until("a pod", partial(many, stage, "job-name=good", number + 1))
         for pod in stage.all("v1/pods", "job-name=good"):
             stage.fate(pod, "Succeeded")
     stage.until("complete", lambda: conditions(stage.get("batch/v1/jobs", "good")).get("Complete"))
@@ -209,13 +220,13 @@ def deletion_in_three_modes(stage: Stage) -> None:
     for mode in ("Background", "Foreground", "Orphan"):
         name, labels = mode.lower(), {"mode": mode}
         stage.make("apps/v1/replicasets", name, {"replicas": 2, "selector": {"matchLabels": labels}, "template": template(labels)})
-        stage.until("two pods", lambda m=mode: len(stage.all("v1/pods", f"mode={m}")) == 2)
+        stage.until("two pods", partial(many, stage, f"mode={mode}", 2))
         stage.delete("apps/v1/replicasets", name, mode)
-        stage.until("the set is gone", lambda n=name: stage.get("apps/v1/replicasets", n) is None)
+        stage.until("the set is gone", partial(gone, stage, name))
         if mode == "Orphan":
             stage.seen.append([p["metadata"].get("ownerReferences") for p in stage.all("v1/pods", f"mode={mode}")])
         else:
-            stage.until("the pods are gone", lambda m=mode: not stage.all("v1/pods", f"mode={m}"))
+            stage.until("the pods are gone", partial(many, stage, f"mode={mode}", 0))
 
 
 def test_an_owner_goes_in_three_modes(real: Side, ours: Side) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -35,6 +36,10 @@ def copy_of(watcher: Watcher) -> dict[str, Any]:
     return {name: _bare(obj) for name, obj in dict(watcher.copy).items()}
 
 
+def _is_the_list(watcher: Watcher, client: httpx2.Client, path: str, selector: str) -> bool:
+    return copy_of(watcher) == listed(client, path, selector)
+
+
 def watched(side: Side, kind: Kind) -> None:
     """Draw writes, tear watchers, and compare their copies with the list."""
     with ground(side) as (client, namespace):
@@ -55,7 +60,8 @@ def watched(side: Side, kind: Kind) -> None:
             write()
             for watcher in watchers:
                 selector = watcher.query.get("labelSelector", "")
-                wait(lambda w=watcher, s=selector: copy_of(w) == listed(client, path, s), f"the copy of {selector!r} is not the list")
+                equal = partial(_is_the_list, watcher, client, path, selector)
+                wait(equal, f"the copy of {selector!r} is not the list")
         finally:
             for watcher in watchers:
                 watcher.end()

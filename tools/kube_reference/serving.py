@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
@@ -153,7 +154,7 @@ class _Launch:
                 continue
             port = free_port()
             own = {"secure-port": port, "cert-dir": self.root / "pki" / server}
-            self._run(server, {**shared, **own, **more}, lambda port=port: _listens(port))
+            self._run(server, {**shared, **own, **more}, partial(_listens, port))
 
     def _run(self, server: str, flags: dict[str, object], ready: Callable[[], bool]) -> None:
         program = self.binaries.path(server)
