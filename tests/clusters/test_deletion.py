@@ -171,3 +171,15 @@ def test_what_an_organisation_forbids_to_delete_is_told_not_hidden(standing: Any
     assert stuck.problem.evidence["action"] == "ec2:DeleteSubnet"
     assert stuck.problem.evidence["deny"] == "service control policy"
     assert crank.retry(stuck).status == "succeeded"
+
+
+def test_a_strangers_cluster_of_our_name_is_refused_and_left_alone_by_a_deletion(job: Any, sandbox: SandboxProcess) -> None:
+    name = job.site.names.hyperpod_cluster
+    assert job.create(until="stack").status == "cancelled"
+    sandbox.admin("scenario/foreign-cluster", name=name, region=job.region)
+    refused = job.create()
+    assert (refused.status, refused.stopped_at, refused.problem and refused.problem.code) == ("failed", "account", "hyperpod.not_ours")
+    gone = job.delete()
+    assert gone.status == "succeeded", ended(gone)
+    assert "is left alone" in gone.sentences("hyperpod")
+    assert [c["ClusterName"] for c in sandbox.client("sagemaker").list_clusters()["ClusterSummaries"]] == [name]

@@ -37,8 +37,14 @@ def stack(tag: str = "demo", status: str = "CREATE_COMPLETE") -> stacks.Stack:
     return stacks.Stack("instantstart-demo-eks", "arn", status, "", {}, {"instantstart.dev/cluster": tag})
 
 
-def eks(tag: str = "demo", mode: str = "API", version: str = "1.34") -> dict[str, Any]:
-    return {"name": "eks-demo", "version": version, "accessConfig": {"authenticationMode": mode}, "tags": {"instantstart.dev/cluster": tag}}
+def eks(tag: str = "demo", mode: str = "API", version: str = "1.34", status: str = "ACTIVE") -> dict[str, Any]:
+    return {
+        "name": "eks-demo",
+        "status": status,
+        "version": version,
+        "accessConfig": {"authenticationMode": mode},
+        "tags": {"instantstart.dev/cluster": tag},
+    }
 
 
 def facts(**more: Any) -> rules.Facts:
@@ -146,6 +152,7 @@ CASES = [
     (rules.check_eks, {}, {}, None, ""),
     (rules.check_eks, {}, {"eks": eks()}, "ok", "fits"),
     (rules.check_eks, {}, {"eks": eks(mode="CONFIG_MAP")}, "fail", "CONFIG_MAP"),
+    (rules.check_eks, {}, {"eks": eks(status="FAILED")}, "fail", "is FAILED"),
     (rules.check_eks, {}, {"eks": eks(version="1.27")}, "fail", "1.27"),
 ]
 

@@ -53,6 +53,9 @@ def misfit(cluster: dict[str, Any], versions: Sequence[str]) -> tuple[str, str] 
     """Why HyperPod would refuse an EKS cluster, and the way to mend it; None when it fits (HyperPod EKS prerequisites, case 12)."""
     mode = cluster.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP")
     name = cluster["name"]
+    if cluster["status"] == "FAILED":
+        issues = "; ".join(str(i.get("message")) for i in cluster.get("health", {}).get("issues", ())) or "EKS tells no reason"
+        return f"The EKS cluster {name} is FAILED: {issues}.", "Delete the cluster and create it again."
     if mode == "CONFIG_MAP":
         mend = f"aws eks update-cluster-config --name {name} --access-config authenticationMode=API_AND_CONFIG_MAP"
         return f"The EKS cluster {name} has the authentication mode CONFIG_MAP; HyperPod takes API or API_AND_CONFIG_MAP.", f"Run: {mend}"

@@ -48,9 +48,14 @@ def cluster_tags(aws: Aws, arn: str) -> dict[str, str]:
     return {t["Key"]: t["Value"] for t in aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn)}
 
 
+def is_ours(aws: Aws, cluster: dict[str, Any], tag: str) -> bool:
+    """Whether a cluster carries our tag."""
+    return cluster_tags(aws, cluster["ClusterArn"]).get(names.CLUSTER_TAG) == tag
+
+
 def check_ours(aws: Aws, cluster: dict[str, Any], tag: str) -> None:
     """Raise Conflict when the cluster does not carry our tag."""
-    if cluster_tags(aws, cluster["ClusterArn"]).get(names.CLUSTER_TAG) != tag:
+    if not is_ours(aws, cluster, tag):
         raise problems.Conflict(
             "hyperpod.not_ours",
             f"A HyperPod cluster named {cluster['ClusterName']} exists and was not made for {tag}.",

@@ -134,11 +134,13 @@ def _route_step(aws: Aws, subnet: Subnet, tags: dict[str, str], token: str) -> W
     name = f"hp-compute-{subnet.zone}-rt"
     own = _route_tables(aws, [{"Name": "association.subnet-id", "Values": [subnet.subnet_id]}])
     if not own:
-        named = _route_tables(aws, [{"Name": "vpc-id", "Values": [subnet.vpc_id]}, {"Name": "tag:Name", "Values": [name]}])
-        if not named:
-            spec = [{"ResourceType": "route-table", "Tags": _tag_list({**tags, "Name": name, names.ROLE_TAG: _ROLE_VALUE})}]
-            aws.write("ec2", "create_route_table", VpcId=subnet.vpc_id, TagSpecifications=spec, ClientToken=token)
-            return Wait(1, f"Made the route table of {subnet.subnet_id}")
+        by_name = [{"Name": "vpc-id", "Values": [subnet.vpc_id]}, {"Name": "tag:Name", "Values": [name]}]
+        with _LOCK:  # two operations of this process would make one each; EC2 knows no unique name
+            named = _route_tables(aws, by_name)
+            if not named:
+                spec = [{"ResourceType": "route-table", "Tags": _tag_list({**tags, "Name": name, names.ROLE_TAG: _ROLE_VALUE})}]
+                aws.write("ec2", "create_route_table", VpcId=subnet.vpc_id, TagSpecifications=spec, ClientToken=token)
+                return Wait(1, f"Made the route table of {subnet.subnet_id}")
         if aws.create("ec2", "associate_route_table", RouteTableId=named[0]["RouteTableId"], SubnetId=subnet.subnet_id) is None:
             return Wait(2, f"{subnet.subnet_id} got its route table a moment ago")
         return Wait(1, f"Gave {subnet.subnet_id} its route table")

@@ -26,11 +26,11 @@ def survey(room: Room, run: Run) -> Outcome:
     """Write down what the later stages need once the cluster itself is gone."""
     where = site(room, run.spec)
     cluster = eks.find_cluster(where.aws, where.names.eks_cluster)
-    if cluster:
-        eks.check_ours(cluster, where.tag)
     stack = stacks.find_stack(where.aws, where.names.stack)
     if stack:
         stacks.check_ours(stack, where.tag)
+    if cluster and cluster.get("tags", {}).get(names.CLUSTER_TAG) != where.tag:
+        cluster = None  # somebody else's: it is why ours was never made, and is not looked at any more
     vpc_id = cluster["resourcesVpcConfig"]["vpcId"] if cluster else stack.outputs.get("VpcId") if stack else None
     vpc_id = vpc_id or (network.find_tagged_vpc(where.aws, where.tag))
     return Done({"vpc_id": vpc_id, "has_eks": cluster is not None, "providers": identity.list_our_oidc_providers(where.aws, where.tag)})
@@ -39,7 +39,7 @@ def survey(room: Room, run: Run) -> Outcome:
 def release_services(room: Room, run: Run) -> Outcome:
     """Remove what in Kubernetes owns something outside: load balancers, volumes. No draining: everything goes (case 7)."""
     where = site(room, run.spec)
-    cluster = eks.find_cluster(where.aws, where.names.eks_cluster)
+    cluster = eks.find_cluster(where.aws, where.names.eks_cluster) if run.learned["survey"]["has_eks"] else None
     if cluster is None or cluster["status"] not in ("ACTIVE", "UPDATING"):
         return Done(already=True)
     try:
@@ -68,7 +68,8 @@ def remove_hyperpod(room: Room, run: Run) -> Outcome:
 
 
 def _delete_hyperpod(where: Site, run: Run, have: dict[str, Any]) -> Outcome:
-    hyperpod.check_ours(where.aws, have, where.tag)
+    if not hyperpod.is_ours(where.aws, have, where.tag):
+        return Done(already=True, note=f"{have['ClusterName']} was not made for {where.tag} and is left alone.")
     if have["ClusterStatus"] == "Deleting":
         stuck = hyperpod.stuck_reason(where.aws, have["ClusterName"])
         return Wait(pace(run.waited_seconds, 240), f"SageMaker is deleting the nodes{f'; it says: {stuck}' if stuck else ''}")

@@ -52,7 +52,9 @@ _EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
 def check_account(room: Room, run: Run) -> Outcome:
     """Refuse before the first call what would fail after the long ones."""
     where, whole = site(room, run.spec), isinstance(run.spec, specs.ClusterTarget)
-    if hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster):
+    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    if have:
+        hyperpod.check_ours(where.aws, have, where.tag)
         return Done({"account": where.names.account, "region": where.aws.region}, already=True)
     ask = run.spec if whole else specs.ClusterTarget(**run.spec.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
     facts = rules.observe(where, ask, room.clock.now().timestamp())
@@ -141,11 +143,11 @@ def open_access(room: Room, run: Run) -> Outcome:
     where = site(room, run.spec)
     cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
     eks.check_ours(cluster, where.tag)
-    if cluster["status"] not in ("ACTIVE", "UPDATING"):
-        return Wait(15, f"The EKS cluster is {cluster['status']}")
     wrong = eks.misfit(cluster, offers.list_kubernetes_versions(where.aws))
     if wrong:
         raise problems.Conflict("eks.does_not_fit", wrong[0], hint=f"{wrong[1]} Then retry.", evidence={"cluster_arn": cluster["arn"]})
+    if cluster["status"] not in ("ACTIVE", "UPDATING"):
+        return Wait(15, f"The EKS cluster is {cluster['status']}")
     principal = where.aws.identity().principal_arn
     return identity.ensure_access_entry(where.aws, cluster["name"], principal, where.tags, run.token("entry"))
 
