@@ -59,11 +59,12 @@ def decode(resource: Resource, body: Any, options: Options) -> Object:
     if failure:
         raise _unreadable(resource, failure)
     told = [f'duplicate field "{path}"' for path in options.duplicates]
-    _report(resource, told + [f'unknown field "{path}"' for path in _prune(resource, obj)], options)
+    _report(resource, told + [f'unknown field "{path}"' for path in prune_object(resource, obj)], options)
     return obj
 
 
-def _prune(resource: Resource, obj: Object) -> list[str]:
+def prune_object(resource: Resource, obj: Object) -> list[str]:
+    """Drop what the kind does not declare, and what Go does not print, in place; answers the paths of the undeclared."""
     node = resource.node
     unknown = prune(obj["metadata"], definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"), custom=False, path="metadata")
     return unknown + prune(obj, node, custom=resource.custom)

@@ -179,15 +179,16 @@ def _fold_oldest(managers: list[Manager]) -> list[Manager]:
     return [m for m in managers if m not in folded] + [ancient]
 
 
-def apply(live: Object | None, applied: Object, node: Node, writer: Writer, force: bool) -> Object:
+def apply(live: Object | None, applied: Object, node: Node, writer: Writer, force: bool, sent: FieldSet | None = None) -> Object:
     """The object after a server-side apply, with managedFields. Raises the 409 that names each conflicting field.
 
+    ``sent`` is what the configuration holds as it came, empty maps and lists included: they are owned, too, though nothing stores them.
     Answers an object equal to ``live`` (managedFields included) when nothing changes.
     """
     managers = _managers_of_live(live, node)
     base = _without_managers(live) if live else {"apiVersion": applied["apiVersion"], "kind": applied["kind"], "metadata": {}}
     config = copy.deepcopy(applied)
-    owned = fields.difference(fields.applied_set(config, node), _NEVER_OWNED)
+    owned = fields.difference(fields.applied_set(config, node) if sent is None else sent, _NEVER_OWNED)
     # an apply that changes nothing but who owns what bears no time
     mine = Manager(writer.manager, "Apply", writer.api_version, writer.subresource, writer.time, owned)
     previous = next((m for m in managers if m.identity == mine.identity), None)

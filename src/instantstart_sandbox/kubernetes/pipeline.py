@@ -6,6 +6,7 @@ runs in the loop that owns the store, so that one request is one transaction.
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import re
@@ -15,8 +16,8 @@ from typing import Any, Final
 
 import orjson
 
-from instantstart_sandbox.kubernetes import admission, crd, defaults, immutable, lifecycle, ownership, patch, rules, typed, webhooks
-from instantstart_sandbox.kubernetes.decoding import Options, decode
+from instantstart_sandbox.kubernetes import admission, crd, defaults, fields, immutable, lifecycle, ownership, patch, rules, typed, webhooks
+from instantstart_sandbox.kubernetes.decoding import Options, decode, prune_object
 from instantstart_sandbox.kubernetes.errors import (
     ApiError,
     Cause,
@@ -228,7 +229,9 @@ class Pipeline:
 
     def _store_update(self, resource: Resource, old: Object, obj: Object, options: Options) -> Object:
         metadata = obj["metadata"]
-        if obj == old or options.dry_run:
+        if _timeless(obj) == _timeless(old):
+            return self._shown(resource, old)
+        if options.dry_run:
             return self._shown(resource, obj)
         key = resource.key(metadata.get("namespace"), metadata["name"])
         ended = metadata.get("deletionTimestamp") and not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
@@ -243,6 +246,8 @@ class Pipeline:
     def patch(self, resource: Resource, namespace: str | None, name: str, request: tuple[str, Any], options: Options) -> Object:
         """Patch an object; ``request`` is (media type, body). 415 for a media type that this resource does not take."""
         media, body = request
+        if media not in (_MERGE, _JSON) and (media != _STRATEGIC or resource.custom):
+            raise unsupported_patch(resource, media)
         entry = self.entry(resource, namespace, name)
         old, base = self._shown(resource, entry.object()), self._shown(resource, entry.object())
         if media == _MERGE:
@@ -254,7 +259,7 @@ class Pipeline:
         elif media == _STRATEGIC and not resource.custom:
             changed = patch.strategic_merge(base, body, resource.node)
         else:
-            raise unsupported_patch(resource)
+            raise unsupported_patch(resource, media)
         if not isinstance(changed, dict):
             raise bad_request("the patch does not leave an object")
         try:
@@ -267,24 +272,30 @@ class Pipeline:
 
     def apply(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> tuple[Object, bool]:
         """Server-side apply; answers (object, whether it was created)."""
-        config = self._applied(resource, namespace, name, body, options)
-        writer = self._writer(resource, options)
         found = self.collection(resource).get(resource.key(namespace, name))
+        if found is None and options.subresource:
+            raise not_found(resource, name)
+        sent = copy.deepcopy(body)
+        config = self._applied(resource, namespace, name, body, options)
+        _restore_empty(config, sent)
+        owned = fields.applied_set({k: v for k, v in sent.items() if k in config}, resource.node)
+        writer = self._writer(resource, options)
         if found is None:
-            if options.subresource:
-                raise not_found(resource, name)
             if resource.namespaced:
                 admission.check_namespace(self, resource, str(namespace), name)
-            obj = ownership.apply(None, config, resource.node, writer, options.force)
+            obj = ownership.apply(None, config, resource.node, writer, options.force, owned)
+            prune_object(resource, obj)
             return self._insert(resource, obj, options, tracked=True), True
         live = self._shown(resource, found.object())
-        obj = ownership.apply(self._shown(resource, found.object()), config, resource.node, writer, options.force)
+        obj = ownership.apply(self._shown(resource, found.object()), config, resource.node, writer, options.force, owned)
+        prune_object(resource, obj)
         return self._replace(resource, live, obj, options, tracked=True), False
 
     def _applied(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> Object:
         if not isinstance(body, dict):
             raise bad_request("error decoding YAML: not an object")
-        _check_applied(resource, name, body)
+        exists = self.collection(resource).get(resource.key(namespace, name)) is not None
+        _check_applied(resource, name, body, exists=exists)
         config = decode(resource, body, options)
         metadata = config["metadata"]
         if metadata.get("name", name) != name:
@@ -323,14 +334,36 @@ def replace_required(resource: Resource) -> Any:
     return node
 
 
-def unsupported_patch(resource: Resource) -> ApiError:
+def unsupported_patch(resource: Resource, media: str) -> ApiError:
     """415 with the media types that would do."""
     accepted = [_JSON, _MERGE, *([] if resource.custom else [_STRATEGIC]), "application/apply-patch+yaml"]
     text = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
-    return ApiError(415, "UnsupportedMediaType", text, {})
+    return ApiError(415, "UnsupportedMediaType", text, None if media == _STRATEGIC else {})
 
 
-def _check_applied(resource: Resource, name: str, body: Object) -> None:
+def _timeless(obj: Object) -> Object:
+    """An object without the times of its managers: a write that would change nothing else is none."""
+    entries = obj["metadata"].get("managedFields")
+    if not entries:
+        return obj
+    bare = [{k: v for k, v in e.items() if k != "time"} for e in entries]
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": bare}}
+
+
+def _restore_empty(config: Any, sent: Any) -> None:
+    """Put the empty maps and lists back that decoding dropped: merged in, they empty what is there."""
+    if isinstance(config, dict) and isinstance(sent, dict):
+        for key, value in sent.items():
+            if key in config:
+                _restore_empty(config[key], value)
+            elif value in ({}, []):
+                config[key] = copy.deepcopy(value)
+    elif isinstance(config, list) and isinstance(sent, list):
+        for mine, theirs in zip(config, sent, strict=False):
+            _restore_empty(mine, theirs)
+
+
+def _check_applied(resource: Resource, name: str, body: Object, *, exists: bool) -> None:
     """400 for a configuration that does not say what it is, 500 for one that the schema does not have.
 
     The merge library speaks before anything is decoded.
@@ -338,7 +371,7 @@ def _check_applied(resource: Resource, name: str, body: Object) -> None:
     version, kind, metadata = body.get("apiVersion") or "/", body.get("kind") or "", body.get("metadata") or {}
     if (version, kind) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {version if '/' in version else '/' + version}, Kind={kind}")
-    if not isinstance(metadata, dict) or not metadata.get("name"):
+    if not isinstance(metadata, dict) or not (metadata.get("name") or exists):
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
