@@ -41,6 +41,8 @@ class Timeline:
         self.calls = rig.sandbox.calls()
         wall, self._now = time.time(), float(rig.sandbox.ask("now")["now"])
         self._wall = (wall + time.time()) / 2
+        #: what the journal knows the HyperPod cluster by, once it is there
+        self.hyperpod_arn = str(rig.sandbox.client("sagemaker").describe_cluster(ClusterName=f"hp-{self.tag}")["ClusterArn"])
         self._effective = float(rig.sandbox.ask("settings")["access_entry_effective_seconds"])
 
     def world(self, wall: str) -> float:
@@ -113,7 +115,7 @@ class Timeline:
         return (len(mine) + len(shared) / self._of) / minutes, worst
 
     def _mine(self, call: dict[str, Any]) -> bool:
-        return any(self.tag in resource for resource in call["resources"])
+        return any(self.tag in resource or resource == self.hyperpod_arn for resource in call["resources"])
 
 
 def _kube(rig: Rig, name: str) -> KubeCluster:

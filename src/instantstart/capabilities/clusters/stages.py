@@ -265,7 +265,7 @@ def await_dependencies(room: Room, run: Run) -> Outcome:
         told = "; ".join(f"{item['name']}: {item['why'] or item['state']}" for item in open_items[:3])
         lacking = slots.read(kube) if joined else None
         told += f" ({lacking.sentence()})" if lacking and lacking.needed > lacking.total else ""
-        return Wait(5, told, Progress(len(seen) - len(open_items), len(seen), "components"))
+        return Wait(4, told, Progress(len(seen) - len(open_items), len(seen), "components"))
     note = f"Waiting for the first node, as is normal: {', '.join(waiting)}" if waiting else None
     return Done({"components": seen, "waiting_for_nodes": waiting}, note=note)
 
@@ -394,7 +394,7 @@ def await_join(room: Room, run: Run) -> Outcome:
     late = next((n for n in joined if n not in ready), None)
     told = f"{late.name}: {late.because}" if late else "the instances have not registered yet"
     return Wait(
-        pace(run.waited_seconds, JOIN_TYPICAL, near_from=0.5),
+        pace(run.waited_seconds, JOIN_TYPICAL, near_from=0.4),
         f"{len(ready)}/{len(running)} nodes Ready; {told}",
         Progress(len(ready), len(running), "nodes"),
     )

@@ -9,6 +9,7 @@ from instantstart_sandbox.services.eks.state import invalid, listing, not_found
 
 if TYPE_CHECKING:
     from instantstart_sandbox.gateway.registry import Context
+    from instantstart_sandbox.world.state import World
 
 #: the policies EKS documents, and those HyperPod adds (facts A5)
 NAMES = (
@@ -51,7 +52,13 @@ def associate_access_policy(ctx: Context, **params: Any) -> dict[str, Any]:
         "effective": ctx.clock.now() + ctx.world.settings.access_entry_effective_seconds,
     }
     ctx.world.kubernetes.nudge(record["view"]["arn"])
+    ctx.clock.after(ctx.world.settings.access_entry_effective_seconds, "eks.access.in_force", arn=record["view"]["arn"])
     return {"clusterName": name, "principalArn": params["principalArn"], "associatedAccessPolicy": _view(entry["policies"][arn])}
+
+
+def _in_force(world: World, arn: str) -> None:
+    """The authenticator forgets whom it knew: a caller it saw between entry and policy would stay without rights for a while longer."""
+    world.kubernetes.nudge(arn)
 
 
 def _view(policy: dict[str, Any]) -> dict[str, Any]:
@@ -81,3 +88,4 @@ OPERATIONS = {
     "DisassociateAccessPolicy": disassociate_access_policy,
     "ListAssociatedAccessPolicies": list_associated_access_policies,
 }
+TIMERS = {"eks.access.in_force": _in_force}
