@@ -1,6 +1,6 @@
 """The real control plane is killed (SIGKILL) at chosen and at random moments: the world equals the undisturbed run's.
 
-Writes ``test-results/crash-clusters.md``: workflow, point, kills, what came of it.
+Writes ``clusters.md`` into ``$INSTANTSTART_REPORT_DIR`` (default ``build/crash``): workflow, point, kills, what came of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CREATE = tuple(s.name for s in workflows.CREATE_CLUSTER.stages() if s.name != "c
 DELETE = tuple(s.name for s in workflows.DELETE_CLUSTER.stages())
 #: one of each, however often the process died
 SINGLE = ("vpc ", "eks ", "hyperpod ", "stack ", "nat-gateway ", "oidc ", "internet-gateway ")
-REPORT = Path(os.environ.get("INSTANTSTART_REPORT_DIR", str(ROOT / "test-results"))) / "crash-clusters.md"
+REPORT = Path(os.environ.get("INSTANTSTART_REPORT_DIR", str(ROOT / "build" / "crash"))) / "clusters.md"
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +163,19 @@ def test_the_sandbox_itself_is_killed_in_the_middle_and_the_operation_goes_on(
         fast.start()
     seen = plane.follow(operation)
     _judge(inventory(fast), expected["made"], report, ("cluster.create", "AWS itself away four times", 0, seen["status"]))
+
+
+def test_the_real_process_in_bad_weather_ends_in_the_undisturbed_world(
+    plane: ControlPlane, fast: SandboxProcess, expected: dict[str, list[str]], report: list[Any]
+) -> None:
+    """A fifth of all calls throttled, refused or answered into the void, and a kill on top."""
+    _undisturbed(plane, fast, expected)
+    fast.fault(".*", code="throttle", probability=0.1, count=None)
+    fast.fault(".*", code="unavailable", probability=0.05, count=None)
+    fast.fault(".*", when="after", probability=0.05, count=None)
+    operation = plane.call("POST", "/clusters", ASK)["id"]
+    _reaches(plane, operation, "subnet", ended=False)
+    plane.kill_and_start()
+    seen = plane.follow(operation)
+    fast.clear()
+    _judge(inventory(fast), expected["made"], report, ("cluster.create", "20 % bad weather, subnet begun", plane.kills, seen["status"]))

@@ -49,7 +49,7 @@ def _helm_plugin(kube: Any) -> None:
                 "selector": {"matchLabels": labels},
                 "template": {
                     "metadata": {"labels": labels},
-                    "spec": {"containers": [{"name": "plugin", "image": "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"}]},
+                    "spec": {"containers": [{"name": "plugin", "image": "images.example/nvidia/k8s-device-plugin:v0.17.0"}]},
                 },
             },
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -97,3 +98,27 @@ def test_deletion_in_the_same_weather_leaves_nothing(job: Any, sandbox: SandboxP
     assert gone.status == "succeeded", (gone.stopped_at, gone.problem)
     sandbox.clear()
     assert inventory(sandbox) == empty
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_weather_crashes_and_lagging_reads_together_end_in_the_same_account_and_in_an_empty_one(
+    job: Any, crank: Crank, sandbox: SandboxProcess, same_world: Any, seed: int
+) -> None:
+    """Sieve's three: a crash between two writes, reads that lag, and what changes unseen between two looks."""
+    chance = random.Random(seed)
+    crank.discard = lambda stage, outcome: chance.random() < 0.25
+    sandbox.admin("settings", seed=seed + 1, stale_reads=float(chance.choice([0, 5, 20])), iam_delay=float(chance.choice([5, 60])))
+    sandbox.fault(".*", code="throttle", probability=0.1, count=None)
+    sandbox.fault(".*", code="unavailable", probability=0.05, count=None)
+    sandbox.fault(".*", when="after", probability=0.15, count=None)
+    made = job.create()
+    assert made.status == "succeeded", (made.stopped_at, made.problem)
+    same_world()
+    sandbox.fault(".*", code="throttle", probability=0.1, count=None)
+    sandbox.fault(".*", when="after", probability=0.15, count=None)
+    gone = job.delete()
+    assert gone.status == "succeeded", (gone.stopped_at, gone.problem)
+    sandbox.clear()
+    left = [line for line in inventory(sandbox) if not line.startswith("role ") or "instantstart" in line]
+    assert not left
