@@ -164,7 +164,7 @@ def test_an_eks_cluster_in_config_map_mode_is_refused_with_the_command_that_mend
 
 @pytest.mark.slow
 def test_a_stack_that_takes_ninety_minutes_is_waited_for_and_never_called_failed(job: Job, crank: Crank, sandbox: SandboxProcess) -> None:
-    sandbox.admin("settings", eks_create_seconds=85 * 60.0, eks_create_jitter=0.0)
+    sandbox.admin("settings", eks_create_seconds=90 * 60.0, eks_create_jitter=0.0)
     begun = job.create(until="network")
     halfway = crank.turn(begun, ticks=120)
     assert halfway.status == "running", halfway.problem

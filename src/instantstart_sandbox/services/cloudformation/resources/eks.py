@@ -52,7 +52,8 @@ class Cluster(Handler):
     seconds = 30.0
     poll_seconds = 30.0
     delete_seconds = 30.0
-    stabilize_seconds = 3600.0
+    #: creations of an hour and a half are reported, and CloudFormation waited for them
+    stabilize_seconds = 10_800.0
     busy_seconds = 3600.0
 
     def create(self, request: Request) -> None:
