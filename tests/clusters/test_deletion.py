@@ -183,3 +183,35 @@ def test_a_strangers_cluster_of_our_name_is_refused_and_left_alone_by_a_deletion
     assert gone.status == "succeeded", ended(gone)
     assert "is left alone" in gone.sentences("hyperpod")
     assert [c["ClusterName"] for c in sandbox.client("sagemaker").list_clusters()["ClusterSummaries"]] == [name]
+
+
+def test_older_load_balancers_and_groups_that_name_each_other_go_and_a_stranger_in_the_stacks_subnet_is_named(
+    standing: Any, crank: Crank, sandbox: SandboxProcess
+) -> None:
+    ec2, owned = sandbox.client("ec2"), {f"kubernetes.io/cluster/{standing.site.names.eks_cluster}": "owned"}
+    tags = [{"Key": k, "Value": v} for k, v in owned.items()]
+    cluster = sandbox.client("eks").describe_cluster(name=standing.site.names.eks_cluster)["cluster"]["resourcesVpcConfig"]
+    public = ec2.describe_subnets(Filters=[{"Name": "tag:kubernetes.io/role/elb", "Values": ["1"]}])["Subnets"][0]
+    listener = {"Protocol": "TCP", "LoadBalancerPort": 80, "InstanceProtocol": "TCP", "InstancePort": 30080}
+    spec = [{"ResourceType": "security-group", "Tags": tags}]
+    group = ec2.create_security_group(GroupName="k8s-elb-a1b2", Description="x", VpcId=cluster["vpcId"], TagSpecifications=spec)["GroupId"]
+    sandbox.client("elb").create_load_balancer(
+        LoadBalancerName="a1b2", Listeners=[listener], Subnets=[public["SubnetId"]], SecurityGroups=[group], Tags=tags
+    )
+    left_over = ec2.create_security_group(GroupName="default_of_a_team", Description="x", VpcId=cluster["vpcId"])["GroupId"]
+    pair = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+    ec2.authorize_security_group_ingress(GroupId=cluster["clusterSecurityGroupId"], IpPermissions=[pair])
+    stranger = ec2.create_network_interface(SubnetId=public["SubnetId"], Description="somebody's proxy")["NetworkInterface"]
+    stuck = standing.delete()
+    assert (stuck.status, stuck.stopped_at, stuck.problem.code) == ("blocked", "stack", "cluster.delete_blocked"), ended(stuck)
+    assert "a1b2" in stuck.sentences("leftovers")
+    assert group in stuck.sentences("leftovers")
+    named = {b["resource"] for b in stuck.problem.evidence["blockers"]}
+    assert named == {stranger["NetworkInterfaceId"], left_over}
+    assert "somebody's proxy" in stuck.problem.detail
+    assert "CloudFormation says" in stuck.problem.detail
+    ec2.delete_network_interface(NetworkInterfaceId=stranger["NetworkInterfaceId"])
+    ec2.delete_security_group(GroupId=left_over)
+    done = crank.retry(stuck)
+    assert done.status == "succeeded", ended(done)
+    assert not any(line.startswith(("vpc ", "eks ", "stack ")) for line in inventory(sandbox))

@@ -107,8 +107,14 @@ def _groups_of_services(aws: Aws, place: Vpc) -> list[dict[str, Any]]:
         for group in groups
         if _owns(_tags(group.get("Tags")), place.eks_cluster)
         and "aws:cloudformation:stack-name" not in _tags(group.get("Tags"))
-        and not group["GroupName"].startswith((_EKS_GROUP, "default"))
+        and not _is_of_aws(group)
     ]
+
+
+def _is_of_aws(item: dict[str, Any]) -> bool:
+    """A VPC's default group and EKS's own go with what they belong to."""
+    name = str(item.get("GroupName", ""))
+    return name == "default" or name.startswith(_EKS_GROUP)
 
 
 def _break_references(aws: Aws, place: Vpc, group_id: str) -> str | None:
@@ -172,7 +178,7 @@ def _other_blockers(aws: Aws, place: Vpc) -> list[Blocker]:
         for item in aws.pages("ec2", service, key, Filters=here):
             tags = _tags(item.get("Tags"))
             known = names.CLUSTER_TAG in tags or any(t.startswith("aws:") for t in tags) or _owns(tags, place.eks_cluster)
-            if not known and not str(item.get("GroupName", "")).startswith((_EKS_GROUP, "default")):
+            if not known and not _is_of_aws(item):
                 found.append(Blocker(item[ident], kind, "it carries no tag of ours: somebody else made it"))
     return found
 

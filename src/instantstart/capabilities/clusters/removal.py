@@ -19,7 +19,7 @@ _API_GRACE_SECONDS = 120.0
 #: how long something that should go by itself may stay before its owner is named
 _PATIENCE_SECONDS = 180.0
 #: how often CloudFormation is asked again for one try of the stage (case 5: a group may be held for ten minutes by what is going)
-_MOST_DELETIONS = 12
+_MOST_DELETIONS = 5
 
 
 def survey(room: Room, run: Run) -> Outcome:

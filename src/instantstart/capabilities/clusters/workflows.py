@@ -92,7 +92,7 @@ DELETE_CLUSTER = Workflow(
         Stage("hyperpod", removal.remove_hyperpod, "Delete the HyperPod cluster", within=minutes(90), typical=240),
         Stage("leftovers", removal.remove_leftovers, "Remove leftovers of Kubernetes", within=minutes(30), typical=15),
         Stage("subnets", removal.remove_subnets, "Remove the compute subnets", within=minutes(30), typical=15),
-        Stage("stack", removal.remove_stack, "Remove the EKS cluster and the network", within=minutes(60), typical=420),
+        Stage("stack", removal.remove_stack, "Remove the EKS cluster and the network", within=minutes(120), typical=420),
         Stage("identity", removal.remove_identity, "Remove roles and the OIDC provider", within=minutes(30), typical=10),
         Stage("buckets", removal.remove_buckets, "Remove the buckets", within=minutes(30), typical=10),
         Stage("sign_off", removal.sign_off, "See that nothing is left", within=minutes(30), typical=5),
