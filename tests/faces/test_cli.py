@@ -150,7 +150,11 @@ def test_ctrl_c_leaves_the_operation_running_and_says_so(served: Any, tmp_path: 
         "XDG_CONFIG_HOME": str(tmp_path),
     }
     command = [sys.executable, "-m", "instantstart", "operation", "watch", operation.id]
-    child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would its children
+    try:
+        child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
     served.room.engine.move(operation.id, "running", "began", stages=_running(served.room.engine.get(operation.id)))
     assert child.stderr is not None
     first = child.stderr.readline()
