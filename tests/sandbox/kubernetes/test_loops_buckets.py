@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.sandbox.kubernetes.loops_bench import Bench, FakeAws, on_bench, pod_spec
-from tests.sandbox.kubernetes.test_loops_volumes import RUN, create, real, s3
+from tests.sandbox.kubernetes.test_loops_pods import RUN, real
+from tests.sandbox.kubernetes.test_loops_volumes import create, s3
 
 from instantstart_sandbox.kubernetes.kubelet.buckets import BucketFolder
 from instantstart_sandbox.world.seams import Addon, BucketWorld

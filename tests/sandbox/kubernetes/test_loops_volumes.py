@@ -2,49 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.sandbox.kubernetes.loops_bench import Bench, on_bench, pod_spec
+from tests.sandbox.kubernetes.loops_bench import Bench, on_bench
+from tests.sandbox.kubernetes.test_loops_pods import RUN, Object, pod, real
 
 from instantstart_sandbox.world.seams import Addon
-
-RUN = "sandbox.instantstart.dev/run"
-Object = dict[str, Any]
-
-
-def pod(name: str, annotations: dict[str, str] | None = None, **spec: Any) -> Object:
-    metadata = {"name": name, "namespace": "default", "labels": {"app": name}, "annotations": annotations or {}}
-    return {"metadata": metadata, "spec": pod_spec(**spec)}
-
-
-def condition(obj: Object, kind: str) -> Object:
-    return next((c for c in obj["status"].get("conditions") or [] if c["type"] == kind), {})
-
-
-def container(bench: Bench, name: str, space: str = "default") -> Object:
-    found: Object = bench.get("pods", name, space)["status"]["containerStatuses"][0]
-    return found
-
-
-async def logs(bench: Bench, name: str, **params: str) -> str:
-    return b"".join([c async for c in bench.cluster.logs("default", name, "main", params)]).decode()
-
-
-async def real(bench: Bench, name: str, phase: str) -> Object:
-    """Let real time pass until a pod with a process is in a phase."""
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        await bench.wait(1)
-        found = bench.get("pods", name, "default")
-        if found["status"]["phase"] == phase:
-            return found
-        await asyncio.sleep(0.05)
-    raise AssertionError(bench.get("pods", name, "default")["status"])
-
 
 # ---------------------------------------------------------------------- volumes
 
