@@ -368,7 +368,7 @@ def _check_applied(resource: Resource, name: str, body: Object, *, exists: bool)
 
     The merge library speaks before anything is decoded.
     """
-    version, kind, metadata = body.get("apiVersion") or "/", body.get("kind") or "", body.get("metadata") or {}
+    version, kind, metadata = str(body.get("apiVersion") or "/"), body.get("kind") or "", body.get("metadata") or {}
     if (version, kind) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {version if '/' in version else '/' + version}, Kind={kind}")
     if not isinstance(metadata, dict) or not (metadata.get("name") or exists):
