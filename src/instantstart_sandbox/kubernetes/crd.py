@@ -61,7 +61,7 @@ def _shape_causes(schema: Object, path: str, place: str) -> list[Cause]:
     if not schema.get("type") and not free:
         causes.append(required(f"{path}.type", f"must not be empty {place}"))
     for name, child in (schema.get("properties") or {}).items():
-        causes += _shape_causes(child, f"{path}.properties[{name}]", "for specified object fields")
+        causes += _shape_causes(child or {}, f"{path}.properties[{name}]", "for specified object fields")
     if isinstance(schema.get("items"), dict):
         causes += _shape_causes(schema["items"], f"{path}.items", "for specified array items")
     if isinstance(schema.get("additionalProperties"), dict):

@@ -183,7 +183,7 @@ def _daemon_set(obj: Object) -> None:
 def _job(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     _template(spec)
-    if not obj["metadata"].get("labels") and (labels := (spec["template"].get("metadata") or {}).get("labels")):
+    if not obj["metadata"].get("labels") and (labels := ((spec.get("template") or {}).get("metadata") or {}).get("labels")):
         obj["metadata"]["labels"] = dict(labels)
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
