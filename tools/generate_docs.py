@@ -14,7 +14,7 @@ from typing import Any
 
 from instantstart import main
 from instantstart.base import problems, settings
-from instantstart.capabilities.clusters.workflows import WORKFLOWS
+from instantstart.capabilities.workflows import WORKFLOWS
 from instantstart.faces.mcp import catalog
 from instantstart.operations.declare import Stage, Step
 
@@ -39,7 +39,7 @@ def operations() -> str:
     for workflow in WORKFLOWS:
         told = (workflow.spec.__doc__ or "").strip().splitlines()[0]
         lines += [f"\n## `{workflow.name}`: {workflow.title}\n", f"Asked with `{workflow.spec.__name__}`: {told}\n"]
-        lines += ["| step | stage | what it does | usually | blocked after |", "| --- | --- | --- | --- | --- |"]
+        lines += ["| step | stage | what it does | usually | blocked after |", "| --- | --- | --- | --- | --- | --- |"]
         for number, step in enumerate(workflow.steps, 1):
             lines += [f"| {number} | `{s.name}` | {s.says} | {s.typical:.0f} s | {s.within / 60:.0f} min |" for s in _stages(step)]
     lines.append("\nStages with the same step number run side by side.")
@@ -52,10 +52,11 @@ def _stages(step: Step) -> tuple[Stage, ...]:
 
 def tools() -> str:
     """The catalogue of the agent's face."""
-    lines = [_NOTE, "# Tools for agents\n", "| tool | toolset | effect | what it does | completion |", "| --- | --- | --- | --- | --- |"]
+    columns = ("tool", "area", "toolset", "effect", "what it does", "completion")
+    lines = [_NOTE, "# Tools for agents\n", f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
     for t in catalog.TOOLS:
         completion = f"`{t.status_tool}`" if t.status_tool else ""
-        lines.append(f"| `{t.name}` | {t.toolset} | {t.effect} | {t.says} | {completion} |")
+        lines.append(f"| `{t.name}` | {t.area} | {t.toolset} | {t.effect} | {t.says} | {completion} |")
     lines += ["\n## Routes that are no tools\n", "| operation | why |", "| --- | --- |"]
     lines += [f"| `{name}` | {why} |" for name, why in catalog.NOT_FOR_AGENTS.items()]
     return "\n".join(lines) + "\n"

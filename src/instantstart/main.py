@@ -48,8 +48,8 @@ def compose(chosen: Settings) -> Room:
     from instantstart.aws import tokens
     from instantstart.aws.session import AwsGateway
     from instantstart.base.clock import Clock
-    from instantstart.capabilities.clusters.workflows import WORKFLOWS
     from instantstart.capabilities.room import Room
+    from instantstart.capabilities.workflows import WORKFLOWS
     from instantstart.ensure import bundles
     from instantstart.kube.connect import KubeGateway
     from instantstart.operations.engine import Engine
@@ -66,12 +66,12 @@ def compose(chosen: Settings) -> Room:
 
 def application(room: Room) -> FastAPI:
     """The web application of ``room``: the API with every slice, and MCP beside it. The engine is the caller's to launch."""
-    from instantstart.capabilities.clusters.routes import router as clusters
+    from instantstart.capabilities.routes import ROUTERS
     from instantstart.faces.api.app import build
     from instantstart.faces.mcp.mount import Mount
 
     mount = Mount()
-    app = build(room, [clusters], mounts={"/mcp": mount}, lifespans=[mount.lifespan])
+    app = build(room, ROUTERS, mounts={"/mcp": mount}, lifespans=[mount.lifespan])
     mount.connect(app, app.openapi)
     return app
 
@@ -207,7 +207,7 @@ def mcp(url: str, token: str | None, toolsets: str | None) -> int:
     try:
         wanted = catalog.parse_toolsets(toolsets)
     except ValueError as error:
-        raise problems.Invalid("tool.toolsets", f"Toolsets are {', '.join(catalog.Toolset)}, or all.") from error
+        raise problems.Invalid("tool.toolsets", f"Toolsets are {', '.join((*catalog.Toolset, *catalog.Area))}, or all.") from error
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.stdio(url, token, wanted))
     return 0

@@ -10,8 +10,11 @@ from tests.clusters.crank import Crank, Turned
 from tests.clusters.worlds import SandboxProcess
 
 from instantstart.base import names
-from instantstart.capabilities.clusters import plans, rules, specs, views, workflows
+from instantstart.capabilities.clusters import plans, specs, views, workflows
 from instantstart.capabilities.room import Room
+from instantstart.capabilities.vocabulary import Target
+from instantstart.ensure import sites
+from instantstart.ensure.sites import Site
 
 TYPE = "ml.g5.8xlarge"
 ALL = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
@@ -29,9 +32,9 @@ class Everything:
         self.zones = [z["ZoneId"] for z in zones]
 
     @property
-    def site(self) -> rules.Site:
+    def site(self) -> Site:
         """Where the cluster lives, and every derived name."""
-        return rules.site(self.room, specs.Target(tag=self.tag, region=self.region))
+        return sites.site(self.room, Target(tag=self.tag, region=self.region))
 
     def all(self) -> None:
         """Every workflow, and every read."""

@@ -14,8 +14,11 @@ from tests.clusters.worlds import REGION, SandboxProcess, bundles
 
 from instantstart import main
 from instantstart.base.settings import Settings
-from instantstart.capabilities.clusters import rules, specs, workflows
+from instantstart.capabilities.clusters import specs, workflows
 from instantstart.capabilities.room import Room
+from instantstart.capabilities.vocabulary import Target
+from instantstart.ensure import sites
+from instantstart.ensure.sites import Site
 from instantstart_sandbox.world.settings import Settings as Weather
 
 TYPE, ZONE = "ml.g5.8xlarge", "usw2-az2"
@@ -111,9 +114,9 @@ class Job:
         return self.crank.run(workflows.DELETE_CLUSTER, asked(specs.DeleteTarget, self.tag, self.region, **more))
 
     @property
-    def site(self) -> rules.Site:
+    def site(self) -> Site:
         """Where the cluster lives, and every derived name."""
-        return rules.site(self.crank.room, specs.Target(tag=self.tag, region=self.region))
+        return sites.site(self.crank.room, Target(tag=self.tag, region=self.region))
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from instantstart.base import problems
 from instantstart.base.names import Names
 from instantstart.capabilities.clusters import rules, specs
 from instantstart.ensure import network, offers, stacks
+from instantstart.ensure.findings import Finding, refusal
+from instantstart.ensure.sites import Site
 
 TYPE = "ml.g5.8xlarge"
 NOW = dt.datetime(2026, 11, 30, tzinfo=dt.UTC)
@@ -209,10 +211,10 @@ def test_given_subnets_must_be_in_the_vpc_and_in_two_zones_of_eks() -> None:
     assert unknown.level == "unknown"
 
 
-def site(tag: str = "demo") -> rules.Site:
+def site(tag: str = "demo") -> Site:
     nowhere: Any = None
     extra = {"CostCenter": "1", "instantstart.dev/cluster": "x"}
-    return rules.Site(nowhere, Names(tag, "us-west-2", "111122223333"), extra)
+    return Site(nowhere, Names(tag, "us-west-2", "111122223333"), extra)
 
 
 def test_our_own_tag_wins_over_an_organisations_tags() -> None:
@@ -238,14 +240,14 @@ def test_only_the_rules_that_still_matter_are_asked() -> None:
 
 
 def test_findings_without_a_failure_refuse_nothing_and_failures_are_told_all_at_once() -> None:
-    assert rules.refusal(rules.findings(site(), ask(), facts())) is None
-    refused = rules.refusal(rules.findings(site(), ask(kubernetes_version="1.27"), facts(vpcs=5, zone=None)))
+    assert refusal(rules.findings(site(), ask(), facts())) is None
+    refused = refusal(rules.findings(site(), ask(kubernetes_version="1.27"), facts(vpcs=5, zone=None)))
     assert isinstance(refused, problems.Invalid)
     assert {f.pointer for f in refused.fields} == {"/vpc_quota", "/kubernetes_version", "/zone"}
     assert refused.hint
-    quota = rules.refusal(rules.findings(site(), ask(), facts(vpcs=5)))
+    quota = refusal(rules.findings(site(), ask(), facts(vpcs=5)))
     assert isinstance(quota, problems.OutOfQuota)
-    bare = rules.refusal([rules.Finding("zone", "fail", "No.")])
+    bare = refusal([Finding("zone", "fail", "No.")])
     assert bare is not None
     assert bare.hint is None
 

@@ -16,7 +16,7 @@ from instantstart import main
 from instantstart.base.settings import Settings
 from instantstart.faces.api.auth import ANONYMOUS
 from instantstart.faces.api.openapi import api_routes, role_of
-from instantstart.faces.mcp.catalog import DEFAULT_TOOLSETS, NOT_FOR_AGENTS, TOOLS, Effect, Toolset, chosen
+from instantstart.faces.mcp.catalog import DEFAULT, NOT_FOR_AGENTS, TOOLS, Effect, Toolset, chosen
 from instantstart.faces.mcp.schemas import bind, routes
 
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
@@ -90,7 +90,7 @@ def _wire(openapi: dict[str, Any]) -> str:
     from instantstart.faces.mcp.server import _wire
 
     bound = bind(openapi, TOOLS)
-    tools = [_wire(tool, bound[tool.name]).model_dump(by_alias=True, exclude_none=True, mode="json") for tool in chosen(DEFAULT_TOOLSETS)]
+    tools = [_wire(tool, bound[tool.name]).model_dump(by_alias=True, exclude_none=True, mode="json") for tool in chosen(DEFAULT)]
     return json.dumps({"tools": tools}, separators=(",", ":"))
 
 

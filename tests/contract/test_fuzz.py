@@ -18,7 +18,7 @@ from schemathesis.checks import CHECKS
 from instantstart import main
 from instantstart.base import problems
 from instantstart.base.settings import Settings
-from instantstart.capabilities.clusters.routes import router as clusters
+from instantstart.capabilities.routes import ROUTERS
 from instantstart.faces.api.app import build
 
 #: an unreachable AWS is a documented 502 here; the Allow header of two routes at one address is the framework's
@@ -40,7 +40,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The app's own document, asked for as an administrator. The engine is not launched: what is accepted stays queued."""
     room = main.compose(Settings(data_dir=tmp_path_factory.mktemp("fuzz"), region="us-west-2", allowed_hosts="testserver"))
     _, token = room.store.identities.create_token("fuzz", "admin", "person")
-    app = build(dataclasses.replace(room, aws=NoAws()), [clusters])  # type: ignore[arg-type]
+    app = build(dataclasses.replace(room, aws=NoAws()), ROUTERS)  # type: ignore[arg-type]
     headers = {"Authorization": f"Bearer {token}"}
     yield schemathesis.openapi.from_asgi("/openapi.json", app, headers=headers), headers
     room.store.close()

@@ -17,7 +17,7 @@ from tests.faces import toys
 
 from instantstart import main
 from instantstart.base.settings import Settings
-from instantstart.capabilities.clusters.routes import router as clusters
+from instantstart.capabilities.routes import ROUTERS
 from instantstart.faces.api.app import build
 from instantstart.faces.cli import main as cli
 from instantstart.faces.mcp.mount import Mount
@@ -80,7 +80,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The real routes behind a socket. The engine is not launched: nothing here gets that far."""
     room = main.compose(Settings(data_dir=tmp_path_factory.mktemp("real"), region="us-east-1"))
     mount = Mount()
-    app = build(room, [clusters], mounts={"/mcp": mount}, lifespans=[mount.lifespan])
+    app = build(room, ROUTERS, mounts={"/mcp": mount}, lifespans=[mount.lifespan])
     mount.connect(app, app.openapi)
     with toys.behind_a_socket(app, room) as running:
         yield running

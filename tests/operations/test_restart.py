@@ -22,6 +22,7 @@ from instantstart.operations.durable import Standing
 from instantstart.store.lease import ReplicaLease
 from instantstart.store.records import OperationFilter
 
+LEASES = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted"
 LOST = "The engine lost this operation and goes on where it stood"
 
 
@@ -358,6 +359,11 @@ def test_operations_go_on_when_the_database_has_dropped_every_session(database_u
     for operation in started:
         house.until(operation, "succeeded")
     assert len(house.world.acts()) == 5
+    with psycopg.connect(database_url, autocommit=True) as session:
+        until = time.monotonic() + LONG
+        while session.execute(LEASES).fetchone() is None:  # the keeper takes the name anew when it next looks
+            assert time.monotonic() < until
+            time.sleep(0.05)
     other = ReplicaLease(house.store.url, house.settings.replica_id)
     with pytest.raises(problems.Conflict):
         other.hold()

@@ -30,6 +30,7 @@ def test_a_token_finds_its_identity_and_is_not_stored(data_dir: Path) -> None:
 
 def test_an_expired_or_revoked_token_finds_nobody(opened: store.Store, hands: Hands) -> None:
     _, short = opened.identities.create_token("a", "viewer", "agent", hands.now + dt.timedelta(seconds=60))
+    hands.pass_seconds(1)
     long, secret = opened.identities.create_token("b", "viewer", "agent")
     session, _ = opened.identities.create_session(long.id)
     code = opened.identities.create_code(long.id)

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
-from fastapi import Depends, Header, Query, Request, Response
+from fastapi import Depends, Header, Path, Query, Request, Response
 
 from instantstart.base import problems
+from instantstart.store.records import ClusterRow
 
 if TYPE_CHECKING:
     from instantstart.capabilities.room import Room
+    from instantstart.capabilities.vocabulary import Target
     from instantstart.operations.record import Operation
 
 
@@ -87,6 +89,7 @@ Operator = Annotated[Caller, Depends(require(Role.operator))]
 Admin = Annotated[Caller, Depends(require(Role.admin))]
 #: for what destroys: an administrator; or an agent, whose operation then waits for an administrator's yes
 AdminOrAgent = Annotated[Caller, Depends(require(Role.admin, agent=Role.operator))]
+ClusterPath = Annotated[str, Path(max_length=128, description="Tag of the cluster.")]
 DryRun = Annotated[bool, Query(description="Answer a plan of what would change, and change nothing.")]
 IdempotencyKey = Annotated[
     str | None,
@@ -116,3 +119,34 @@ def approve(room: Room, caller: Caller, exact: str, plan: P) -> P:
     until = room.clock.now() + dt.timedelta(minutes=_APPROVAL_MINUTES)
     _, secret = room.store.approvals.create(caller.id, exact, exact, until)
     return dataclasses.replace(plan, approval=secret, approval_expires_at=until)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A request that starts an operation. ``exact`` and ``approval``: for what destroys, the request in words and its plan's approval."""
+
+    workflow: str
+    target: Target
+    key: str | None = None
+    exact: str | None = None
+    approval: str | None = None
+
+
+def begin(room: Room, caller: Caller, response: Response, wish: Wish, waits: bool = False) -> Operation:
+    """Start, register, and answer 202 with the operation's address. ``waits``: for an administrator's yes."""
+    target = wish.target
+    operation, created = room.engine.start(wish.workflow, target, caller=caller.id, cluster=target.tag, key=wish.key, approval=waits)
+    if created and room.store.clusters.find(target.tag) is None:
+        room.store.clusters.upsert(ClusterRow(tag=target.tag, region=target.region))
+    return accepted(response, operation)
+
+
+def begin_approved(room: Room, caller: Caller, response: Response, wish: Wish) -> Operation:
+    """The same for what destroys. Raises Conflict without its plan's approval; what an agent asks for waits for a person's yes."""
+    if wish.approval is None or not room.store.approvals.consume(wish.approval, caller.id, str(wish.exact)):
+        raise problems.Conflict(
+            "approval.missing",
+            f"{wish.exact} needs the approval of its plan: single-use, short-lived, for this caller and this exact request.",
+            hint="Ask again with dry_run=true, read the plan, and pass its approval.",
+        )
+    return begin(room, caller, response, wish, waits=caller.kind is Kind.agent)

@@ -1078,7 +1078,7 @@ export interface components {
         };
         /**
          * Finding
-         * @description One answer of the preflight. ``unknown`` means it could not be read: neither good nor bad.
+         * @description One answer of a check. ``unknown`` means it could not be read: neither good nor bad.
          */
         Finding: {
             /** Check */
@@ -3869,7 +3869,7 @@ export interface operations {
                 region?: string | null;
                 /** @description Only types offered in this zone (name or id). */
                 zone?: string | null;
-                /** @description Only names that contain this, such as g5. */
+                /** @description Only names with this in them. */
                 contains?: string;
                 /** @description Show the Spot quota. */
                 spot?: boolean;

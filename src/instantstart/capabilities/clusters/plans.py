@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from dataclasses import dataclass
-
 from instantstart.base import problems
 from instantstart.capabilities.clusters import rules, specs, stages
+from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import addons, eks, hyperpod, manifests
+from instantstart.capabilities.vocabulary import Target
+from instantstart.ensure import addons, eks, hyperpod, manifests, sites
+from instantstart.ensure.findings import Finding, refusal
+from instantstart.ensure.sites import Site
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a request would do. ``approval`` is single-use, for this caller and this exact request."""
-
-    make: tuple[str, ...] = ()
-    change: tuple[str, ...] = ()
-    remove: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-    findings: tuple[rules.Finding, ...] = ()
-    warnings: tuple[str, ...] = ()
-    approval: str | None = None
-    approval_expires_at: dt.datetime | None = None
-
-
-def preflight(room: Room, ask: specs.RunPreflight | specs.ClusterTarget) -> list[rules.Finding]:
+def preflight(room: Room, ask: specs.RunPreflight | specs.ClusterTarget) -> list[Finding]:
     """Every finding about a cluster that might be made."""
     region = room.aws.region(ask.region).region
-    where = rules.site(room, specs.Target(tag=ask.tag or "preflight", region=region))
+    where = sites.site(room, Target(tag=ask.tag or "preflight", region=region))
     return rules.findings(where, ask, rules.observe(where, ask, room.clock.now().timestamp()))
 
 
 def plan_create(room: Room, target: specs.ClusterTarget) -> Plan:
     """What cluster.create would make, with the findings of the preflight."""
-    where = rules.site(room, target)
+    where = sites.site(room, target)
     derived = where.names
     group = f"{target.instance_count} x {target.instance_type} in {target.zone} ({target.capacity_type})"
     network = f"VPC with two public and two control-plane subnets, NAT gateway, S3 endpoint (stack {derived.stack})"
@@ -52,7 +39,7 @@ def plan_create(room: Room, target: specs.ClusterTarget) -> Plan:
 
 def plan_eks(room: Room, target: specs.EksTarget) -> Plan:
     """What eks.create would make."""
-    where = rules.site(room, target)
+    where = sites.site(room, target)
     ask = specs.ClusterTarget(**target.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
     found = rules.findings(where, ask, rules.observe(where, ask, room.clock.now().timestamp()), rules.EKS_RULES)
     return Plan(
@@ -61,7 +48,7 @@ def plan_eks(room: Room, target: specs.EksTarget) -> Plan:
     )
 
 
-def plan_dependencies(room: Room, where: rules.Site) -> Plan:
+def plan_dependencies(room: Room, where: Site) -> Plan:
     """What dependencies.configure would make or change in the cluster, by the server's own dry run."""
     kube = room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
     changes = [c for release in stages.releases(room, where) for c in manifests.plan(kube, release)]
@@ -72,7 +59,7 @@ def plan_dependencies(room: Room, where: rules.Site) -> Plan:
     return Plan(make=(*asked, *by["create"]), change=by["update"], warnings=clashes)
 
 
-def plan_hyperpod(room: Room, where: rules.Site, target: specs.HyperPodTarget) -> Plan:
+def plan_hyperpod(room: Room, where: Site, target: specs.HyperPodTarget) -> Plan:
     """What hyperpod.create would make, with the preflight's findings about the group."""
     derived = where.names
     group = f"{target.instance_count} x {target.instance_type} in {target.zone} ({target.capacity_type})"
@@ -80,27 +67,27 @@ def plan_hyperpod(room: Room, where: rules.Site, target: specs.HyperPodTarget) -
     return Plan(make=make, findings=tuple(_group_findings(room, where, target)))
 
 
-def plan_storage(where: rules.Site, ask: specs.StorageAsk) -> Plan:
+def plan_storage(where: Site, ask: specs.StorageAsk) -> Plan:
     """What storage.configure would make."""
     bucket = () if ask.bucket else (f"bucket {where.names.data_bucket}",)
     return Plan(make=(*bucket, f"claim {ask.namespace}/{ask.claim_name} on {ask.bucket or where.names.data_bucket}/{ask.prefix}"))
 
 
-def checked(room: Room, where: rules.Site, target: specs.HyperPodTarget) -> specs.HyperPodTarget:
+def checked(room: Room, where: Site, target: specs.HyperPodTarget) -> specs.HyperPodTarget:
     """The same target, when nothing the preflight can know stands in its way. Raises its refusal."""
     if hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster) is None:
-        refused = rules.refusal(_group_findings(room, where, target))
+        refused = refusal(_group_findings(room, where, target))
         if refused:
             raise refused
     return target
 
 
-def _group_findings(room: Room, where: rules.Site, target: specs.HyperPodTarget) -> list[rules.Finding]:
+def _group_findings(room: Room, where: Site, target: specs.HyperPodTarget) -> list[Finding]:
     ask = specs.ClusterTarget(**target.model_dump())
     return rules.findings(where, ask, rules.observe(where, ask, room.clock.now().timestamp()), rules.GROUP_RULES)
 
 
-def plan_delete(room: Room, where: rules.Site, delete_data: bool) -> Plan:
+def plan_delete(room: Room, where: Site, delete_data: bool) -> Plan:
     """What cluster.delete would remove and keep, and the running work it would end."""
     derived, warnings = where.names, []
     have = hyperpod.find_cluster(where.aws, derived.hyperpod_cluster)
@@ -118,7 +105,7 @@ def plan_delete(room: Room, where: rules.Site, delete_data: bool) -> Plan:
     return Plan(remove=remove, keep=keep, warnings=tuple(warnings))
 
 
-def _running_work(room: Room, where: rules.Site) -> list[str]:
+def _running_work(room: Room, where: Site) -> list[str]:
     try:
         kube = room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
         pods = [p["metadata"] for p in kube.list("Pod", fields="status.phase=Running")]

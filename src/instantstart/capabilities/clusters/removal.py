@@ -9,9 +9,9 @@ from typing import Any
 
 from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Wait, pace
-from instantstart.capabilities.clusters.rules import Site, site
 from instantstart.capabilities.room import Room
 from instantstart.ensure import buckets, eks, hyperpod, identity, leftovers, network, outside, stacks
+from instantstart.ensure.sites import Site, site
 from instantstart.operations.declare import Run
 
 #: how long the API server may be away before its load balancers are looked for by tag instead

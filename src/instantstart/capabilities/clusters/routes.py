@@ -5,32 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from instantstart.base import names, patterns, problems
+from instantstart.capabilities import activity
 from instantstart.capabilities.clusters import plans, rules, specs, views
 from instantstart.capabilities.doors import (
     Admin,
     AdminOrAgent,
-    Caller,
+    ClusterPath,
     DryRun,
     IdempotencyKey,
-    Kind,
     Operator,
     RoomDep,
     Viewer,
-    accepted,
+    Wish,
     approve,
+    begin,
+    begin_approved,
     promise,
-)
+)  # fmt: skip
+from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import offers
+from instantstart.ensure import offers, sites
+from instantstart.ensure.findings import Finding, refusal
+from instantstart.ensure.sites import Site
 from instantstart.operations.record import Operation
-from instantstart.store.records import ClusterRow
 
 router = APIRouter(tags=["clusters"])
 
-ClusterPath = Annotated[str, Path(max_length=128, description="Tag of the cluster.")]
 RegionQuery = Annotated[str | None, Query(pattern=patterns.REGION, description="AWS region; left out: the server's own.")]
 
 
@@ -63,7 +66,7 @@ class Preflight:
     """Every finding; ``ready`` is false when one of them fails."""
 
     ready: bool
-    findings: tuple[rules.Finding, ...]
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def list_clusters(
     return views.list_clusters(room, caller.id, region, contains, limit, cursor)
 
 
-@router.post("/clusters", operation_id="cluster_create", summary="Create a cluster", status_code=202, response_model=Operation | plans.Plan)
+@router.post("/clusters", operation_id="cluster_create", summary="Create a cluster", status_code=202, response_model=Operation | Plan)
 def create_cluster(
     room: RoomDep, caller: Operator, ask: specs.CreateCluster, response: Response, key: IdempotencyKey = None, dry_run: DryRun = False
 ) -> Any:
@@ -94,12 +97,10 @@ def create_cluster(
     target = _target(room, specs.ClusterTarget, ask)
     if dry_run:
         return promise(response, plans.plan_create(room, target))
-    return _begin(room, caller, response, "cluster.create", target, key)
+    return begin(room, caller, response, Wish("cluster.create", target, key))
 
 
-@router.post(
-    "/eks-clusters", operation_id="eks_create", summary="Create the EKS cluster", status_code=202, response_model=Operation | plans.Plan
-)
+@router.post("/eks-clusters", operation_id="eks_create", summary="Create the EKS cluster", status_code=202, response_model=Operation | Plan)
 def create_eks(
     room: RoomDep, caller: Operator, ask: specs.CreateEks, response: Response, key: IdempotencyKey = None, dry_run: DryRun = False
 ) -> Any:
@@ -107,7 +108,7 @@ def create_eks(
     target = _target(room, specs.EksTarget, ask)
     if dry_run:
         return promise(response, plans.plan_eks(room, target))
-    return _begin(room, caller, response, "eks.create", target, key)
+    return begin(room, caller, response, Wish("eks.create", target, key))
 
 
 @router.get("/clusters/{cluster}", operation_id="cluster_get", summary="Get one cluster")
@@ -119,71 +120,71 @@ def get_cluster(room: RoomDep, caller: Viewer, cluster: ClusterPath) -> views.Cl
 @router.post("/clusters/{cluster}/selection", operation_id="cluster_select", summary="Select a cluster", status_code=202)
 def select_cluster(room: RoomDep, caller: Operator, cluster: ClusterPath, response: Response, key: IdempotencyKey = None) -> Operation:
     """Make it the caller's default, and connect to it: access entry, token, a verified answer of its API server."""
-    where = views.find_site(room, cluster)
+    where = sites.find(room, cluster)
     _check_order(room, where, "connection")
     room.store.identities.select_cluster(caller.id, cluster)
-    return _begin(room, caller, response, "cluster.connect", specs.ConnectTarget(tag=cluster, region=where.aws.region), key)
+    return begin(room, caller, response, Wish("cluster.connect", specs.ConnectTarget(tag=cluster, region=where.aws.region), key))
 
 
 @router.post(
     "/clusters/{cluster}/dependencies", operation_id="dependencies_configure", summary="Configure dependencies", status_code=202,
-    response_model=Operation | plans.Plan,
+    response_model=Operation | Plan,
 )  # fmt: skip
 def configure_dependencies(
     room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.ConfigureDependencies, response: Response,
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Install what HyperPod needs in EKS, pinned: OIDC, pod identity agent, HyperPod dependencies, S3 driver."""
-    where = views.find_site(room, cluster)
+    where = sites.find(room, cluster)
     _check_order(room, where, "dependencies")
     if dry_run:
         return promise(response, plans.plan_dependencies(room, where))
-    return _begin(room, caller, response, "dependencies.configure", _placed(specs.DependenciesTarget, where, ask), key)
+    return begin(room, caller, response, Wish("dependencies.configure", _placed(specs.DependenciesTarget, where, ask), key))
 
 
 @router.post(
     "/clusters/{cluster}/hyperpod", operation_id="hyperpod_create", summary="Create the HyperPod cluster", status_code=202,
-    response_model=Operation | plans.Plan,
+    response_model=Operation | Plan,
 )  # fmt: skip
 def create_hyperpod(
     room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.CreateHyperPod, response: Response,
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """The HyperPod cluster on the EKS cluster, with its first instance group."""
-    where = views.find_site(room, cluster)
+    where = sites.find(room, cluster)
     _check_order(room, where, "hyperpod")
     target = plans.checked(room, where, _placed(specs.HyperPodTarget, where, ask))
     if dry_run:
         return promise(response, plans.plan_hyperpod(room, where, target))
-    return _begin(room, caller, response, "hyperpod.create", target, key)
+    return begin(room, caller, response, Wish("hyperpod.create", target, key))
 
 
 @router.post(
     "/clusters/{cluster}/storage/s3", operation_id="storage_configure", summary="Configure S3 storage", status_code=202,
-    response_model=Operation | plans.Plan,
+    response_model=Operation | Plan,
 )  # fmt: skip
 def configure_storage(
     room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.ConfigureStorage, response: Response,
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Mount an S3 bucket as a volume claim that pods can name."""
-    where = views.find_site(room, cluster)
+    where = sites.find(room, cluster)
     _check_order(room, where, "storage")
     if dry_run:
         return promise(response, plans.plan_storage(where, ask))
-    return _begin(room, caller, response, "storage.configure", _placed(specs.StorageTarget, where, ask), key)
+    return begin(room, caller, response, Wish("storage.configure", _placed(specs.StorageTarget, where, ask), key))
 
 
 @router.post("/clusters/{cluster}/verification", operation_id="cluster_verify", summary="Verify a cluster", status_code=202)
 def verify_cluster(room: RoomDep, caller: Operator, cluster: ClusterPath, response: Response, key: IdempotencyKey = None) -> Operation:
     """Read everything anew; the operation's result is the summary."""
-    where = views.find_site(room, cluster)
+    where = sites.find(room, cluster)
     _check_order(room, where, "verify")
-    return _begin(room, caller, response, "cluster.verify", specs.VerifyTarget(tag=cluster, region=where.aws.region), key)
+    return begin(room, caller, response, Wish("cluster.verify", specs.VerifyTarget(tag=cluster, region=where.aws.region), key))
 
 
 @router.delete(
-    "/clusters/{cluster}", operation_id="cluster_delete", summary="Delete a cluster", status_code=202, response_model=Operation | plans.Plan
+    "/clusters/{cluster}", operation_id="cluster_delete", summary="Delete a cluster", status_code=202, response_model=Operation | Plan
 )
 def delete_cluster(
     room: RoomDep, caller: AdminOrAgent, cluster: ClusterPath, response: Response,
@@ -195,12 +196,12 @@ def delete_cluster(
 
     What an agent asks for waits until an administrator, a person, says yes.
     """
-    where = views.find_site(room, cluster)
+    where = sites.find(room, cluster)
     exact = f"cluster.delete {where.aws.region} {cluster} data={delete_data}"
     if dry_run:
         return promise(response, approve(room, caller, exact, plans.plan_delete(room, where, delete_data)))
     target = specs.DeleteTarget(tag=cluster, region=where.aws.region, delete_data=delete_data)
-    return _begin_approved(room, caller, response, target, (exact, approval, key))
+    return begin_approved(room, caller, response, Wish("cluster.delete", target, key, exact, approval))
 
 
 @router.post("/clusters/{cluster}/forget", operation_id="cluster_forget", summary="Forget a cluster")
@@ -257,7 +258,7 @@ def list_instance_types(
 def run_preflight(room: RoomDep, _caller: Viewer, ask: specs.RunPreflight) -> Preflight:
     """What would stand in the way of a cluster: identity, permissions, quotas, zone, type, addresses. Changes nothing."""
     found = plans.preflight(room, ask)
-    return Preflight(rules.refusal(found) is None, tuple(found))
+    return Preflight(refusal(found) is None, tuple(found))
 
 
 def _target(room: Room, kind: type[Any], ask: Any) -> Any:
@@ -266,35 +267,12 @@ def _target(room: Room, kind: type[Any], ask: Any) -> Any:
     return kind(**{**ask.model_dump(), "tag": tag, "region": room.aws.region(ask.region).region})
 
 
-def _placed(kind: type[Any], where: rules.Site, ask: Any) -> Any:
+def _placed(kind: type[Any], where: Site, ask: Any) -> Any:
     return kind(**ask.model_dump(), tag=where.tag, region=where.aws.region)
 
 
-def _check_order(room: Room, where: rules.Site, stage: str) -> None:
-    views.check_not_deleting(room, where.tag)
+def _check_order(room: Room, where: Site, stage: str) -> None:
+    activity.check_not_deleting(room, where.tag)
     refused = rules.check_order(stage, views.observe_steps(room, where))
     if refused:
         raise refused
-
-
-def _begin(
-    room: Room, caller: Caller, response: Response, workflow: str, target: specs.Target, key: str | None, waits: bool = False
-) -> Operation:
-    """Start, register, and answer 202 with the operation's address."""
-    operation, created = room.engine.start(workflow, target, caller=caller.id, cluster=target.tag, key=key, approval=waits)
-    if created and room.store.clusters.find(target.tag) is None:
-        room.store.clusters.upsert(ClusterRow(tag=target.tag, region=target.region))
-    return accepted(response, operation)
-
-
-def _begin_approved(
-    room: Room, caller: Caller, response: Response, target: specs.DeleteTarget, proof: tuple[str, str | None, str | None]
-) -> Operation:
-    exact, approval, key = proof
-    if approval is None or not room.store.approvals.consume(approval, caller.id, exact):
-        raise problems.Conflict(
-            "approval.missing",
-            f"Deleting {target.tag} needs the approval of its plan: single-use, short-lived, for this caller and this exact request.",
-            hint="Ask again with dry_run=true, read the plan, and pass its approval.",
-        )
-    return _begin(room, caller, response, "cluster.delete", target, key, waits=caller.kind is Kind.agent)

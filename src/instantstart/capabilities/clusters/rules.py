@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
 from instantstart.capabilities.clusters import specs
 from instantstart.ensure import cidr, eks, hyperpod, network, offers, permissions, stacks
+from instantstart.ensure.findings import Finding
+from instantstart.ensure.sites import Site
 
-Level = Literal["ok", "warn", "fail", "unknown"]
 VPC_QUOTA, ADDRESS_QUOTA = "L-F678F1CE", "L-0263D0A3"
 _QUOTA_HINT = "Request an increase in Service Quotas; approval takes hours to days."
 #: what runs on every node before any job: CNI, kube-proxy, pod identity, health agent, device and EFA plugins, CSI node, two checks
@@ -22,43 +22,6 @@ PODS_PER_NODE = 9
 PODS_ONCE, PODS_CERT_MANAGER = 6, 3
 #: calls at a time of one preflight: the quotas' twenty pages, and the rest beside them
 _READERS = 4
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where one cluster lives: AWS in its region, and every name derived from its tag."""
-
-    aws: Aws
-    names: names.Names
-    #: tags that the organisation asks for on everything (settings)
-    extra_tags: Mapping[str, str] = field(default_factory=dict)
-    #: the permissions boundary of every role (settings), or None
-    boundary: str | None = None
-
-    @property
-    def tag(self) -> str:
-        return self.names.tag
-
-    @cached_property
-    def tags(self) -> dict[str, str]:
-        return {**self.extra_tags, **self.names.tags()}
-
-
-def site(room: Any, spec: Any) -> Site:
-    """The site of a spec that has ``tag`` and ``region``."""
-    aws = room.aws.region(spec.region)
-    extra = dict(pair.split("=", 1) for pair in room.settings.tags.split(",") if pair)
-    return Site(aws, names.Names(spec.tag, spec.region, aws.identity().account), extra, room.settings.permissions_boundary)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One answer of the preflight. ``unknown`` means it could not be read: neither good nor bad."""
-
-    check: str
-    level: Level
-    detail: str
-    hint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -395,23 +358,6 @@ def findings(where: Site, ask: Any, facts: Facts, rules: tuple[Check, ...] = RUL
     """Every finding, in the order of the rules."""
     found = [rule(ask, facts) for rule in rules] + [check_names(where, facts)]
     return [f for f in found if f is not None]
-
-
-def refusal(found: list[Finding]) -> problems.Problem | None:
-    """The Problem that failing findings mean, or None."""
-    failing = [f for f in found if f.level == "fail"]
-    if not failing:
-        return None
-    quota = all(f.check.endswith("_quota") for f in failing)
-    denied = any(f.check == "permissions" for f in failing)
-    kind = problems.Denied if denied else problems.OutOfQuota if quota else problems.Invalid
-    hints = " ".join(f.hint for f in failing if f.hint)
-    return kind(
-        "preflight.quota_too_low" if quota else "preflight.failed",
-        " ".join(f.detail for f in failing),
-        hint=hints or None,
-        fields=[problems.Violation("/" + f.check, f.detail) for f in failing],
-    )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.clusters import rules, specs
-from instantstart.capabilities.clusters.rules import Site, site
 from instantstart.capabilities.room import Room
 from instantstart.ensure import (
     addons,
@@ -33,7 +32,9 @@ from instantstart.ensure import (
     volumes,
     workloads,
 )
+from instantstart.ensure.findings import refusal
 from instantstart.ensure.releases import Release
+from instantstart.ensure.sites import Site, site
 from instantstart.ensure.strangers import Takeover
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.declare import Run
@@ -59,7 +60,7 @@ def check_account(room: Room, run: Run) -> Outcome:
     ask = run.spec if whole else specs.ClusterTarget(**run.spec.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
     facts = rules.observe(where, ask, room.clock.now().timestamp())
     found = rules.findings(where, ask, facts, rules.rules_for(facts, whole=whole))
-    refused = rules.refusal(found)
+    refused = refusal(found)
     if refused:
         raise refused
     notes = [f.detail for f in found if f.level in ("warn", "unknown")]

@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
-from instantstart.capabilities.clusters import rules, specs, stages
+from instantstart.capabilities import activity
+from instantstart.capabilities.activity import ActiveOperation
+from instantstart.capabilities.clusters import rules, stages
 from instantstart.capabilities.room import Room
-from instantstart.ensure import eks, hyperpod, nodes, offers, outside, stacks
-from instantstart.operations.record import ACTIVE, HOLDING
-from instantstart.store.records import OperationFilter
+from instantstart.ensure import eks, hyperpod, nodes, offers, outside, sites, stacks
+from instantstart.ensure.sites import Site
+from instantstart.operations.record import HOLDING
 
 _LIST_KEPT_SECONDS = 2.0
 State = Literal["creating", "ready", "incomplete", "deleting", "failed", "gone", "not_managed", "unreadable"]
@@ -28,15 +30,6 @@ class Group:
     target: int
     status: str | None
     capacity_type: str
-
-
-@dataclass(frozen=True)
-class ActiveOperation:
-    """The operation that works on a cluster now."""
-
-    id: str
-    workflow: str
-    status: str
 
 
 @dataclass(frozen=True)
@@ -142,7 +135,7 @@ def list_clusters(room: Room, caller_id: str, region: str | None, wanted: str, l
     default = room.aws.region(region)
     regions = (region,) if region else tuple(sorted({default.region, *(r.region for r in registered)}))
     found: dict[tuple[str, str], ClusterView] = {}
-    active = _active(room)
+    active = activity.active(room)
     for place in regions:
         aws = room.aws.region(place)
         for raw in aws.cached("clusters", _LIST_KEPT_SECONDS, lambda aws=aws: _read_region(aws)):  # type: ignore[misc]
@@ -162,12 +155,12 @@ def list_clusters(room: Room, caller_id: str, region: str | None, wanted: str, l
 
 def get_cluster(room: Room, caller_id: str, tag: str) -> ClusterDetail:
     """One cluster of ours, read anew. Raises NotFound that says where it was looked for."""
-    where = find_site(room, tag)
+    where = sites.find(room, tag)
     raw = _Raw(where.aws.region, name=where.names.eks_cluster)
     raw.eks = eks.find_cluster(where.aws, where.names.eks_cluster)
     raw.hyperpod = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
     raw.tags = (raw.eks or {}).get("tags", {}) or where.tags
-    row, active = room.store.clusters.find(tag), _active(room)
+    row, active = room.store.clusters.find(tag), activity.active(room)
     gone = raw.eks is None and raw.hyperpod is None
     view = _absent(row, where.names.account, active) if gone and row else _view(raw, where.names.account, active)
     view = _with(view, tag=tag, selected=_selected(room, caller_id) == tag)
@@ -178,50 +171,14 @@ def get_cluster(room: Room, caller_id: str, tag: str) -> ClusterDetail:
     return ClusterDetail(view, {**told, "storage": bound}, steps.why, tuple(components), tuple(storage), vpc_id)
 
 
-def find_site(room: Room, tag: str) -> rules.Site:
-    """Where a cluster of ours lives: by the register, else by the tag on its EKS cluster in the default region."""
-    wrong = names.check_tag(tag)
-    if wrong:
-        raise problems.Invalid("cluster.tag_invalid", wrong.message, fields=[wrong])
-    row = room.store.clusters.find(tag)
-    where = rules.site(room, specs.Target(tag=tag, region=row.region if row else room.aws.region().region))
-    if row is None and not _is_ours(where):
-        raise problems.NotFound(
-            "cluster.unknown",
-            f"There is no cluster {tag} of InstantStart in account {where.names.account}, region {where.aws.region}.",
-            hint="List the clusters; one in another region must be imported or created from here first.",
-        )
-    return where
-
-
-def _is_ours(where: rules.Site) -> bool:
-    """Whether EKS cluster or stack bear our tag: a lost register loses no cluster, and a failed creation can be deleted (case 1)."""
-    found = eks.find_cluster(where.aws, where.names.eks_cluster)
-    stack = None if found else stacks.find_stack(where.aws, where.names.stack)
-    tags = found.get("tags", {}) if found else stack.tags if stack else {}
-    return bool(tags.get(names.CLUSTER_TAG) == where.tag)
-
-
-def check_not_deleting(room: Room, tag: str) -> None:
-    """Raise Conflict when the cluster is being deleted: nothing may be asked of it any more (case 20)."""
-    active = _active(room).get(tag)
-    if active and active.workflow == "cluster.delete" and active.status in HOLDING:  # before a person's yes it is but a wish
-        raise problems.Conflict(
-            "cluster.being_deleted",
-            f"The cluster {tag} is being deleted by operation {active.id} ({active.status}).",
-            hint=f"Watch operation {active.id} to its end, or cancel it first.",
-            evidence={"operation_id": active.id},
-        )
-
-
-def observe_steps(room: Room, where: rules.Site) -> rules.Steps:
+def observe_steps(room: Room, where: Site) -> rules.Steps:
     """Which stages are true now: what decides whether the next may be asked for."""
     raw = _Raw(where.aws.region, eks=eks.find_cluster(where.aws, where.names.eks_cluster))
     raw.hyperpod = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
     return _observe_inside(room, where, raw)[0]
 
 
-def _observe_inside(room: Room, where: rules.Site, raw: _Raw) -> tuple[rules.Steps, list[dict[str, Any]], list[dict[str, Any]]]:
+def _observe_inside(room: Room, where: Site, raw: _Raw) -> tuple[rules.Steps, list[dict[str, Any]], list[dict[str, Any]]]:
     why: dict[str, str] = {}
     status = raw.eks["status"] if raw.eks else None
     if status != "ACTIVE":
@@ -250,7 +207,7 @@ def _observe_inside(room: Room, where: rules.Site, raw: _Raw) -> tuple[rules.Ste
 
 def list_nodes(room: Room, tag: str) -> NodePage:
     """Every node SageMaker knows, beside its Kubernetes node. A cluster whose API cannot be asked still lists its instances."""
-    where = find_site(room, tag)
+    where = sites.find(room, tag)
     have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
     if have is None:
         return NodePage((), 0, 0)
@@ -261,7 +218,7 @@ def list_nodes(room: Room, tag: str) -> NodePage:
     return NodePage(items, len(items), sum(i.ready and i.schedulable for i in items))
 
 
-def _joined(room: Room, where: rules.Site) -> tuple[dict[str, nodes.NodeView], str | None]:
+def _joined(room: Room, where: Site) -> tuple[dict[str, nodes.NodeView], str | None]:
     try:
         kube = room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
         return {n.instance_id: n for n in nodes.read(kube) if n.instance_id}, None
@@ -291,7 +248,7 @@ def _node(told: dict[str, Any], node: nodes.NodeView | None, kinds: dict[str, st
 
 def list_events(room: Room, tag: str, limit: int) -> list[EventItem]:
     """What CloudFormation and HyperPod said, newest first."""
-    where = find_site(room, tag)
+    where = sites.find(room, tag)
     stack = stacks.find_stack(where.aws, where.names.stack)
     found = [
         EventItem(e["Timestamp"], "cloudformation", "Error" if e["ResourceStatus"].endswith("FAILED") else "Info", e["LogicalResourceId"],
@@ -417,12 +374,6 @@ def _absent(row: Any, account: str, active: dict[str, ActiveOperation]) -> Clust
     state: State = "gone" if operation is None else "deleting" if operation.workflow == "cluster.delete" else "creating"
     why = "Nothing of it is left on AWS, or its creation never began. Forget it, or create it again." if state == "gone" else None
     return ClusterView(row.tag, row.region, account, state, True, why, operation=operation, created_at=row.created_at)
-
-
-def _active(room: Room) -> dict[str, ActiveOperation]:
-    """The newest active operation of each cluster."""
-    page = room.engine.list(OperationFilter(statuses=tuple(sorted(ACTIVE)), oldest_first=True), limit=200)
-    return {o.cluster: ActiveOperation(o.id, o.workflow, o.status) for o in page.items if o.cluster}
 
 
 def _selected(room: Room, caller_id: str) -> str | None:

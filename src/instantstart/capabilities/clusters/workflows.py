@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from instantstart.base.clock import minutes
 from instantstart.capabilities.clusters import removal, specs, stages
+from instantstart.capabilities.vocabulary import subject
 from instantstart.operations.declare import Stage, Together, Workflow
 
 _ACCOUNT = Stage("account", stages.check_account, "Check account, quotas and names", within=minutes(30), typical=10)
@@ -44,29 +45,29 @@ _CLAIM = Stage("claim", stages.make_claim, "Make the volume and bind its claim",
 _VERIFY = Stage("verify", stages.verify, "Read everything anew", within=minutes(30), typical=5)
 
 
-CREATE_EKS = Workflow("eks.create", "Create the EKS cluster", specs.EksTarget, specs.subject, (_ACCOUNT, _NETWORK, _STACK))
-CONNECT = Workflow("cluster.connect", "Connect to the cluster", specs.ConnectTarget, specs.subject, (_ACCESS, _REACH))
+CREATE_EKS = Workflow("eks.create", "Create the EKS cluster", specs.EksTarget, subject, (_ACCOUNT, _NETWORK, _STACK))
+CONNECT = Workflow("cluster.connect", "Connect to the cluster", specs.ConnectTarget, subject, (_ACCESS, _REACH))
 CONFIGURE_DEPENDENCIES = Workflow(
     "dependencies.configure",
     "Configure dependencies",
     specs.DependenciesTarget,
-    specs.subject,
+    subject,
     (_OIDC, Together((_AGENT, _BUNDLES, _CSI_ROLE, _CERTIFICATES)), _CSI, _SETTLED),
 )
 CREATE_HYPERPOD = Workflow(
     "hyperpod.create",
     "Create the HyperPod cluster",
     specs.HyperPodTarget,
-    specs.subject,
+    subject,
     (Together((_ROLE, _SCRIPTS, _SUBNET)), _REQUEST, _NODES, _JOIN),
 )
-CONFIGURE_STORAGE = Workflow("storage.configure", "Configure S3 storage", specs.StorageTarget, specs.subject, (_BUCKET, _ALLOW, _CLAIM))
-VERIFY = Workflow("cluster.verify", "Verify the cluster", specs.VerifyTarget, specs.subject, (_VERIFY,))
+CONFIGURE_STORAGE = Workflow("storage.configure", "Configure S3 storage", specs.StorageTarget, subject, (_BUCKET, _ALLOW, _CLAIM))
+VERIFY = Workflow("cluster.verify", "Verify the cluster", specs.VerifyTarget, subject, (_VERIFY,))
 CREATE_CLUSTER = Workflow(
     "cluster.create",
     "Create a cluster",
     specs.ClusterTarget,
-    specs.subject,
+    subject,
     (
         _ACCOUNT,
         _NETWORK,
@@ -85,7 +86,7 @@ DELETE_CLUSTER = Workflow(
     "cluster.delete",
     "Delete the cluster",
     specs.DeleteTarget,
-    specs.subject,
+    subject,
     (
         Stage("survey", removal.survey, "Write down what there is", within=minutes(30), typical=5),
         Stage("services", removal.release_services, "Release what Kubernetes holds outside", within=minutes(20), typical=30),

@@ -83,7 +83,9 @@ def serve(
 @app.command()
 def mcp(
     context: typer.Context,
-    toolsets: Annotated[str | None, typer.Option(help="read, operate, admin (comma separated), or all. Usual: read,operate.")] = None,
+    toolsets: Annotated[
+        str | None, typer.Option(help="read, operate, admin, capacity, or all; comma separated. Usual: read,operate.")
+    ] = None,
 ) -> None:
     """Serve MCP on standard input and output, as a thin client of the running control plane."""
     launchers: Launchers | None = context.obj

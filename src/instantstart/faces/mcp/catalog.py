@@ -15,6 +15,21 @@ class Toolset(StrEnum):
     admin = "admin"
 
 
+class Area(StrEnum):
+    """What a tool is about; without a word the core is listed, an area is added by its name."""
+
+    core = "core"
+    capacity = "capacity"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which tools a client is shown."""
+
+    toolsets: frozenset[Toolset]
+    areas: frozenset[Area]
+
+
 class Effect(StrEnum):
     """What a tool does to the world."""
 
@@ -48,6 +63,7 @@ class Tool:
     hides: frozenset[str] = frozenset()
     #: the path's ``cluster`` must be said, not taken from the selection
     names_cluster: bool = False
+    area: Area = Area.core
 
     @property
     def description(self) -> str:
@@ -55,7 +71,7 @@ class Tool:
         return f"{self.says} Completion: {self.status_tool}." if self.status_tool else self.says
 
 
-DEFAULT_TOOLSETS = frozenset({Toolset.read, Toolset.operate})
+DEFAULT = Choice(frozenset({Toolset.read, Toolset.operate}), frozenset({Area.core}))
 #: never arguments: the server of this face sets them
 NEVER_SHOWN = frozenset({"Idempotency-Key"})
 _R, _O, _A = Toolset.read, Toolset.operate, Toolset.admin
@@ -120,15 +136,20 @@ INSTRUCTIONS = (
 )
 
 
-def chosen(toolsets: frozenset[Toolset]) -> tuple[Tool, ...]:
-    """The tools of ``toolsets``, in the table's order."""
-    return tuple(tool for tool in TOOLS if tool.toolset in toolsets)
+def chosen(choice: Choice) -> tuple[Tool, ...]:
+    """The tools of ``choice``, in the table's order."""
+    return tuple(tool for tool in TOOLS if tool.toolset in choice.toolsets and tool.area in choice.areas)
 
 
-def parse_toolsets(text: str | None) -> frozenset[Toolset]:
-    """``"read,operate"`` as a set; ``all`` is every one, nothing is the default. Raises ValueError for an unknown word."""
+def parse_toolsets(text: str | None) -> Choice:
+    """``"read,operate,capacity"`` as a choice; ``all`` is every tool, nothing is the default. Raises ValueError for an unknown word.
+
+    Areas are added to the core; without a word of read, operate or admin, both of the default are meant.
+    """
     if not text:
-        return DEFAULT_TOOLSETS
+        return DEFAULT
     if text == "all":
-        return frozenset(Toolset)
-    return frozenset(Toolset(word.strip()) for word in text.split(","))
+        return Choice(frozenset(Toolset), frozenset(Area))
+    words = [word.strip() for word in text.split(",")]
+    toolsets = frozenset(Toolset(word) for word in words if word not in set(Area))
+    return Choice(toolsets or DEFAULT.toolsets, frozenset({Area.core, *(Area(word) for word in words if word in set(Area))}))

@@ -24,7 +24,7 @@ from mcp_types import Tool as WireTool
 import instantstart
 from instantstart.base import log, problems
 from instantstart.faces.mcp import catalog, projections
-from instantstart.faces.mcp.catalog import Effect, Tool, Toolset
+from instantstart.faces.mcp.catalog import Effect, Tool
 from instantstart.faces.mcp.rest import API, Rest
 from instantstart.faces.mcp.schemas import Json, Route, bind
 
@@ -48,7 +48,7 @@ class Face:
 
     http: httpx2.AsyncClient
     describe: Describe
-    toolsets: frozenset[Toolset] = catalog.DEFAULT_TOOLSETS
+    toolsets: catalog.Choice = catalog.DEFAULT
     #: the Authorization header where the transport carries none (stdio)
     authorization: str | None = None
     _routes: dict[str, Route] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Face:
             self._routes = bind(await self.describe(), catalog.TOOLS)
         return self._routes
 
-    def of(self, context: Any) -> tuple[Rest, frozenset[Toolset]]:
+    def of(self, context: Any) -> tuple[Rest, catalog.Choice]:
         """Whom this call is for, and which tools it may list: from the HTTP request, or this process's own."""
         request = context.request
         if request is None:
@@ -101,7 +101,7 @@ async def _call(face: Face, context: Any, name: str, arguments: Mapping[str, Any
     tool = next((each for each in catalog.TOOLS if each.name == name), None)
     rest, toolsets = face.of(context)
     route = (await face.routes()).get(name)
-    if tool is None or route is None or tool.toolset not in toolsets:
+    if tool is None or route is None or tool not in catalog.chosen(toolsets):
         raise problems.NotFound(
             "tool.unknown", f"There is no tool {projections.plain(name, 80)} in this set.", hint="tools/list shows them."
         )
@@ -161,7 +161,7 @@ async def http_app(face: Face) -> AsyncIterator[Callable[..., Awaitable[None]]]:
         yield manager.handle_request
 
 
-async def stdio(url: str, token: str | None, toolsets: frozenset[Toolset]) -> None:
+async def stdio(url: str, token: str | None, toolsets: catalog.Choice) -> None:
     """Serve MCP on standard input and output as a thin client of the control plane at ``url``."""
     logging.getLogger("mcp").setLevel(logging.WARNING)
     async with httpx2.AsyncClient(base_url=url, timeout=httpx2.Timeout(60.0, connect=5.0)) as http:

@@ -1,0 +1,61 @@
+"""Words that the specs of several slices share: how a tag, a zone, an instance type look, and what every request body is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from instantstart.base import names, patterns
+
+Tag = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=names.TAG_LIMIT,
+        pattern=patterns.TAG,
+        description="Short name of the cluster; every AWS name is derived from it. Letters, digits, '-', '_', '.'.",
+        examples=["hypd-1130"],
+    ),
+]
+Region = Annotated[
+    str,
+    Field(pattern=patterns.REGION, description="AWS region, such as us-west-2. Left out: the server's own.", examples=["us-west-2"]),
+]
+SubnetId = Annotated[str, Field(pattern=patterns.SUBNET_ID)]
+Zone = Annotated[
+    str,
+    Field(
+        min_length=4,
+        max_length=40,
+        pattern=patterns.ZONE,
+        description="Availability zone of the compute nodes: its name or its id.",
+        examples=["usw2-az2"],
+    ),
+]
+InstanceType = Annotated[
+    str,
+    Field(pattern=patterns.INSTANCE_TYPE, description="SageMaker instance type, with the ml. prefix.", examples=["ml.g5.8xlarge"]),
+]
+CapacityType = Literal["on_demand", "spot", "training_plan"]
+DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity"]
+
+
+class Ask(BaseModel):
+    """What every request body is: strict, frozen, and closed to unknown fields."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class Target(BaseModel):
+    """Which cluster a stage works on: filled in by the door from the path and the register, never by the caller."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tag: str
+    region: str
+
+
+def subject(target: Target) -> str:
+    """What an operation works on: one at a time for each cluster."""
+    return f"cluster/{target.region}/{target.tag}"

@@ -1,0 +1,38 @@
+"""What a check found before anything is changed: good, doubtful, in the way, or not to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from instantstart.base import problems
+
+Level = Literal["ok", "warn", "fail", "unknown"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One answer of a check. ``unknown`` means it could not be read: neither good nor bad."""
+
+    check: str
+    level: Level
+    detail: str
+    hint: str | None = None
+
+
+def refusal(found: Sequence[Finding]) -> problems.Problem | None:
+    """The Problem that failing findings mean, or None."""
+    failing = [f for f in found if f.level == "fail"]
+    if not failing:
+        return None
+    quota = all(f.check.endswith("_quota") for f in failing)
+    denied = any(f.check == "permissions" for f in failing)
+    kind = problems.Denied if denied else problems.OutOfQuota if quota else problems.Invalid
+    hints = " ".join(f.hint for f in failing if f.hint)
+    return kind(
+        "preflight.quota_too_low" if quota else "preflight.failed",
+        " ".join(f.detail for f in failing),
+        hint=hints or None,
+        fields=[problems.Violation("/" + f.check, f.detail) for f in failing],
+    )
