@@ -20,7 +20,7 @@ from instantstart_sandbox.world.clock import Clock
 from instantstart_sandbox.world.settings import Settings
 from instantstart_sandbox.world.state import DEFAULT_REGION, World
 
-DEFAULT_RATE = 30.0
+DEFAULT_RATE = 12.0
 #: a harmless call of each service that a cluster's making begins with
 _WARMED = (
     ("sts", "get_caller_identity"),

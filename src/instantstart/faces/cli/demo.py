@@ -47,7 +47,7 @@ def demo(
         ".instantstart/demo"
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the console; 0 takes a free one.")] = 3099,
-    rate: Annotated[float, typer.Option(min=1, max=600, help="Sandbox seconds for each real second.")] = 30.0,
+    rate: Annotated[float, typer.Option(min=1, max=600, help="Sandbox seconds for each real second.")] = 12.0,
     tag: Annotated[str | None, typer.Option(help="Tag of the cluster; left out: hypd- and today's date.")] = None,
 ) -> None:
     """Run the whole main job in the sandbox: an empty account becomes a verified cluster. With CI=true it ends after the job."""
