@@ -20,7 +20,7 @@ from tests.differential.grounds import ground, wait
 from tests.differential.sides import Side
 
 from instantstart.base.clock import Clock
-from instantstart.kube.cache import Reflector
+from instantstart.kube.cache import Reflector, Source
 from instantstart.kube.cluster_ref import ClusterRef
 from instantstart.kube.connection import Connection
 from instantstart.kube.shapes import Pod
@@ -144,7 +144,7 @@ def copied(side: Side, path: str) -> Iterator[Reflector[Pod]]:
     config = yaml.safe_load(side.kubeconfig.read_text())["clusters"][0]["cluster"]
     authority = side.authority(config)
     connection = Connection(ClusterRef("arn:test", side.name, "region-1", side.url, authority), lambda ref: token, Clock())
-    reflector = Reflector(connection, path, Pod)
+    reflector = Reflector(connection, Source(path, Pod, lambda pod: pod))
     loop = asyncio.new_event_loop()
     task = loop.create_task(reflector.run())
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.kube.scripted import TEAR, Asked, Reply, Wire, status
 
-from instantstart.kube import cache, shapes, watching
+from instantstart.kube import cache, watching
 from instantstart.kube.client import KubeCluster
 from instantstart.kube.connect import KubeGateway
 
@@ -93,7 +93,7 @@ def test_a_list_then_a_watch_give_the_present(wire: Wire, cluster: KubeCluster, 
     until(lambda: reflector.counts.bookmarks == 1)
     seen = reflector.snapshot()
     assert names(reflector) == {"a"}
-    assert seen.items["n", "a"].status.phase == "Succeeded"
+    assert seen.items["n", "a"].phase == "Succeeded"
     assert not seen.stale
     assert seen.revision == 4
 
@@ -169,7 +169,7 @@ def test_a_dead_socket_is_noticed(wire: Wire, cluster: KubeCluster, hold: thread
     wire.answer = story
 
     async def story_runs() -> set[str]:
-        reflector = cache.Reflector(cluster.connection, "/api/v1/pods", shapes.Pod, silence_seconds=0.3)
+        reflector = cache.Reflector(cluster.connection, watching.PODS, silence_seconds=0.3)
         task = asyncio.create_task(reflector.run())
         while names(reflector) != {"a", "b"}:
             await asyncio.sleep(0.01)

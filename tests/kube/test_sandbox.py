@@ -54,7 +54,7 @@ def a_pod(name: str, *command: str, restart: str = "Never") -> dict[str, Any]:
 
 def same_as_listed(reflector: Reflector[Any], kube: KubeCluster) -> bool:
     listed = {(p["metadata"]["namespace"], p["metadata"]["name"]): p["metadata"]["resourceVersion"] for p in kube.list("Pod")}
-    return {key: item.metadata.resource_version for key, item in reflector.snapshot().items.items()} == listed
+    return {key: item.version for key, item in reflector.snapshot().items.items()} == listed
 
 
 def churn(kube: KubeCluster, start: int, count: int) -> None:

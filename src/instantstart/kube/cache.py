@@ -2,19 +2,21 @@
 
 Everything that goes wrong with a watch (case 75) has its own answer: 410 at the start or inside the stream lists again; a stream that
 ends or tears goes on from the last version seen; a half-open socket is noticed because bookmarks come each minute; a refusal backs off.
-The copy says how old it is, so that nobody takes an old one for the present.
+The copy says how old it is, so that nobody takes an old one for the present. What is kept of an object is the source's to say
+(kube/briefs.py); who counts is told each change, so that nobody has to walk over the whole copy for a sum.
 """
 
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import httpx2
 import msgspec
@@ -30,18 +32,24 @@ WATCH_SECONDS = (240, 480)
 #: Bookmarks come about each minute: silence for longer means a dead socket (real seconds).
 SILENCE_SECONDS = 90.0
 BACKOFF_SECONDS = (0.2, 30.0)
+#: a watch that ends sooner without having told anything is no watch: not tried again at once
+_SHORT_SECONDS = 1.0
 _YIELD_EACH = 200
 _log = log.get(__name__)
 
-
-class HasMeta(Protocol):
-    """Anything with object metadata."""
-
-    metadata: Meta
-
-
-T = TypeVar("T", bound=HasMeta)
+T = TypeVar("T")
 Key = tuple[str | None, str]
+#: told (before, after) of each change, None for "not there"; called in the loop, must not block
+Listener = Callable[[T | None, T | None], None]
+
+
+@dataclass(frozen=True)
+class Source(Generic[T]):
+    """What is copied: the list at ``path``, each item decoded as ``shape`` (it has ``metadata: Meta``) and kept as ``keep`` of it."""
+
+    path: str
+    shape: type[Any]
+    keep: Callable[[Any], T]
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -63,8 +71,19 @@ class _Expired(Exception):  # noqa: N818 - the server's own word
 
 
 @dataclass(frozen=True)
+class Freshness:
+    """How true the copy is. ``stale``: the server is not heard; the copy is as of ``heard_at``, and ``problem`` says why, if known."""
+
+    synced: bool
+    heard_at: dt.datetime | None
+    age_seconds: float
+    stale: bool
+    problem: problems.Problem | None
+
+
+@dataclass(frozen=True)
 class Snapshot(Generic[T]):
-    """A moment of the copy. ``stale``: not heard from the server for too long; ``problem`` says why, when it is known."""
+    """A moment of the copy; ``stale`` and ``problem`` as in ``Freshness``."""
 
     items: Mapping[Key, T]
     revision: int
@@ -85,66 +104,118 @@ class Counts:
 
 
 class Reflector(Generic[T]):
-    """Keeps the copy. ``run`` lives in an event loop; ``snapshot`` may be called from any thread."""
+    """Keeps the copy. ``run`` lives in an event loop; ``snapshot``, ``find`` and ``freshness`` may be called from any thread."""
 
-    def __init__(self, connection: Connection, path: str, shape: type[T], *, silence_seconds: float = SILENCE_SECONDS) -> None:
-        self._connection, self._path, self._silence = connection, path, silence_seconds
-        self._decode = msgspec.json.Decoder(shape).decode
-        self._decode_list = msgspec.json.Decoder(_list_of(shape)).decode
+    def __init__(self, connection: Connection, source: Source[T], *, silence_seconds: float = SILENCE_SECONDS) -> None:
+        self._connection, self._path, self._keep, self._silence = connection, source.path, source.keep, silence_seconds
+        self._decode = msgspec.json.Decoder(source.shape).decode
+        self._decode_list = msgspec.json.Decoder(_list_of(source.shape)).decode
         self._decode_event = msgspec.json.Decoder(_Event).decode
         self._items: dict[Key, T] = {}
+        self._listeners: list[Listener[T]] = []
         self._version = ""
         self._lock = threading.Lock()
         self._revision = 0
         self._heard_at: float | None = None
         self._problem: problems.Problem | None = None
         self.counts = Counts()
-        #: set once the first list is complete; for threads
+        #: set once the first list is complete, and its listeners told; for threads
         self.synced = threading.Event()
 
     def snapshot(self) -> Snapshot[T]:
-        """The copy as of now."""
+        """The copy as of now. Copies the table of items: for sums over many, listen."""
+        told = self.freshness()
+        with self._lock:
+            return Snapshot(dict(self._items), self._revision, told.age_seconds, told.stale, told.problem)
+
+    def find(self, namespace: str | None, name: str) -> T | None:
+        """One item of the copy."""
+        return self._items.get((namespace, name))
+
+    def freshness(self) -> Freshness:
+        """How true the copy is now: a watch that was cut makes it stale at once, a silent one after ``silence_seconds``."""
         with self._lock:
             age = float("inf") if self._heard_at is None else time.monotonic() - self._heard_at
-            return Snapshot(dict(self._items), self._revision, age, age > self._silence, self._problem)
+            heard = None if self._heard_at is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age)
+            stale = age > self._silence or self._problem is not None
+            return Freshness(self.synced.is_set(), heard, age, stale, self._problem)
+
+    def listen(self, listener: Listener[T]) -> None:
+        """Tell ``listener`` all there is, as new, and then each change. Called in the loop in which ``run`` lives."""
+        for item in self._items.values():
+            listener(None, item)
+        self._listeners.append(listener)
 
     async def run(self) -> None:
         """Keep the copy until cancelled."""
         async with self._connection.open_async() as http:
             listed, pause = False, BACKOFF_SECONDS[0]
             while True:
+                began, told = time.monotonic(), self._told()
+                failed = False
                 try:
                     if not listed:
                         await self._list(http)
                         listed = True
                     await self._watch(http)
-                    pause = BACKOFF_SECONDS[0]
                 except _Expired:
                     listed = False
                 except (problems.Problem, msgspec.MsgspecError) as error:
                     # An event that cannot be read would come again from the same version: only a new list gets past it.
                     listed = listed and isinstance(error, problems.Problem)
                     self._failed(error)
-                    await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-                    pause = min(pause * 2, BACKOFF_SECONDS[1])
+                    failed = True
+                if self._told() > told or (time.monotonic() - began > _SHORT_SECONDS and not failed):
+                    pause = BACKOFF_SECONDS[0]
+                    if not failed:
+                        continue
+                await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+                pause = min(pause * 2, BACKOFF_SECONDS[1])
+
+    def _told(self) -> int:
+        """How much the watches have told so far."""
+        return self.counts.events + self.counts.bookmarks
 
     async def _list(self, http: httpx2.AsyncClient) -> None:
+        fresh, version = await self._read_all(http)
+        with self._lock:
+            before, self._items = self._items, fresh
+            self._revision += 1
+        self._version = version
+        self.counts.lists += 1
+        self._heard()
+        await self._tell_differences(before, fresh)
+        self.synced.set()
+
+    async def _read_all(self, http: httpx2.AsyncClient) -> tuple[dict[Key, T], str]:
         fresh: dict[Key, T] = {}
         params = {"limit": str(PAGE)}
         while True:
-            async with self._ask(http, params) as response:
-                page = self._decode_list(await response.aread())
-            fresh.update((item.metadata.key, item) for item in page.items)
+            try:
+                async with self._ask(http, params) as response:
+                    page = self._decode_list(await response.aread())
+            except _Expired:
+                if "continue" not in params:
+                    raise
+                # The snapshot behind the pages was compacted away while we read: one unpaged read cannot expire.
+                fresh, params = {}, {}
+                continue
+            fresh.update((item.metadata.key, self._keep(item)) for item in page.items)
             if not page.metadata.continue_:
-                break
+                return fresh, page.metadata.resource_version
             params["continue"] = page.metadata.continue_
-        with self._lock:
-            self._items = fresh
-            self._revision += 1
-        self._version = page.metadata.resource_version
-        self.counts.lists += 1
-        self._heard()
-        self.synced.set()
+
+    async def _tell_differences(self, before: Mapping[Key, T], fresh: Mapping[Key, T]) -> None:
+        listeners = tuple(self._listeners)  # whoever comes while this yields is told the fresh ones at once
+        if not listeners:
+            return
+        changed = [(item, fresh.get(key)) for key, item in before.items() if fresh.get(key) != item]
+        new = [(None, item) for key, item in fresh.items() if key not in before]
+        for number, (old, item) in enumerate([*changed, *new]):
+            for listener in listeners:
+                listener(old, item)
+            if number % _YIELD_EACH == 0:
+                await asyncio.sleep(0)
 
     async def _watch(self, http: httpx2.AsyncClient) -> None:
         seconds = random.randint(*WATCH_SECONDS)
@@ -182,14 +253,18 @@ class Reflector(Generic[T]):
             self.counts.bookmarks += 1
             self._heard()
             return
-        item = self._decode(event.object)
+        wire = self._decode(event.object)
+        key = wire.metadata.key
+        version = wire.metadata.resource_version
+        item = None if event.type == "DELETED" else self._keep(wire)
         with self._lock:
-            if event.type == "DELETED":
-                self._items.pop(item.metadata.key, None)
-            else:
-                self._items[item.metadata.key] = item
+            before = self._items.pop(key, None) if item is None else self._items.get(key)
+            if item is not None:
+                self._items[key] = item
             self._revision += 1
-        self._version = item.metadata.resource_version
+        for listener in self._listeners:
+            listener(before, item)
+        self._version = version
         self.counts.events += 1
         self._heard()
 
@@ -211,7 +286,7 @@ def _refusal(code: int, body: bytes, headers: Mapping[str, str], call: errors.Ca
     return _Expired() if problem.code == "kubernetes.expired" else problem
 
 
-def _list_of(shape: type[T]) -> type[_Page[T]]:
+def _list_of(shape: type[Any]) -> type[_Page[Any]]:
     return _Page[shape]  # type: ignore[valid-type]
 
 

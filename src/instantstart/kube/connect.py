@@ -8,6 +8,7 @@ from instantstart.base.clock import Clock
 from instantstart.kube.client import KubeCluster
 from instantstart.kube.cluster_ref import ClusterRef
 from instantstart.kube.connection import Connection, PrincipalSource, TokenSource
+from instantstart.kube.watching import Watching
 
 __all__ = ["ClusterRef", "KubeGateway"]
 
@@ -24,6 +25,8 @@ class KubeGateway:
         self._clock = clock or Clock()
         self._lock = threading.Lock()
         self._clusters: dict[str, KubeCluster] = {}
+        #: the live copies of nodes and pods
+        self.watching = Watching()
 
     def cluster(self, ref: ClusterRef) -> KubeCluster:
         """The client of ``ref``. No request is made here."""
@@ -39,12 +42,14 @@ class KubeGateway:
 
     def forget(self, arn: str) -> None:
         """Close the wire of a cluster that is gone."""
+        self.watching.forget(arn)
         with self._lock:
             known = self._clusters.pop(arn, None)
         if known is not None:
             known.connection.close()
 
     def close(self) -> None:
-        """Close every wire."""
+        """Stop the watches and close every wire."""
+        self.watching.stop()
         for arn in list(self._clusters):
             self.forget(arn)
