@@ -1,6 +1,6 @@
-"""An S3 bucket as a volume: a PersistentVolume of the Mountpoint driver and the claim that pods name (aws-facts A19).
+"""An S3 bucket or an FSx for Lustre file system as a volume: a PersistentVolume and the claim that pods name (aws-facts A19).
 
-The driver makes no volumes itself, so the pair is static. Two volumes with one handle mount as one (case 71): ours derives from the
+No driver makes volumes for us, so the pair is static. Two volumes with one handle mount as one (case 71): ours derives from the
 claim, and an equal one of somebody else is refused. A volume's source cannot be changed, only removed and made anew.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
@@ -18,48 +18,52 @@ from instantstart.ensure.releases import Release, Resource, identity, sentence
 from instantstart.kube.client import KubeCluster
 
 DRIVER = "s3.csi.aws.com"
+LUSTRE_DRIVER = "fsx.csi.aws.com"
 #: Required by the API and ignored by the driver: a bucket has no size.
 _NOMINAL_SIZE = "1200Gi"
 _LOOK_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
-class S3Volume:
-    """``claim`` in ``namespace`` shows ``bucket`` (of ``region``), below ``prefix``: no slash at its start, one at its end."""
+class Volume:
+    """A claim in a namespace, and the volume behind it. What the volume shows, the classes below say."""
 
     claim: str
     namespace: str
-    bucket: str
-    region: str
-    prefix: str = ""
-    read_only: bool = False
-    uid: int | None = None
-    gid: int | None = None
+
+    driver: ClassVar[str]
+    kind: ClassVar[str]
 
     @property
     def volume(self) -> str:
         """The PersistentVolume's name, unique in the cluster: it lives in no namespace, so it carries the claim's."""
-        plain = f"{self.namespace}-{self.claim}-s3"
-        # Two pairs may join to one text (a-b + c, a + b-c): the digest keeps them apart.
-        return f"{plain[:54].rstrip('-')}-{hashlib.sha256(f'{self.namespace}/{self.claim}'.encode()).hexdigest()[:8]}"
+        plain = f"{self.namespace}-{self.claim}-{self.kind}"
+        return f"{plain[:54].rstrip('-')}-{self.digest}"
 
     @property
-    def mount_options(self) -> list[str]:
-        """What Mountpoint is told; without allow-delete and allow-overwrite a file can be written once and never again."""
-        rights = ["read-only"] if self.read_only else ["allow-delete", "allow-overwrite"]
-        options = [*rights, f"region {self.region}", "allow-other"]
-        options += [f"prefix {self.prefix}"] if self.prefix else []
-        options += [f"uid={self.uid}"] if self.uid is not None else []
-        return options + ([f"gid={self.gid}"] if self.gid is not None else [])
+    def digest(self) -> str:
+        """Two pairs may join to one text (a-b + c, a + b-c): the digest keeps them apart."""
+        return hashlib.sha256(f"{self.namespace}/{self.claim}".encode()).hexdigest()[:8]
+
+    @property
+    def handle(self) -> str:
+        """What the driver and the kubelet tell volumes apart by."""
+        return self.volume
 
     def release(self) -> Release:
         """The pair of manifests."""
-        resources = (self._persistent_volume(), self._claim())
         digest = hashlib.sha256(repr(self).encode()).hexdigest()
-        return Release(name=self.volume, version="1", digest=f"sha256:{digest}", resources=resources)
+        return Release(name=self.volume, version="1", digest=f"sha256:{digest}", resources=(self._persistent_volume(), self._claim()))
+
+    def _source(self) -> dict[str, Any]:
+        """The fields of the volume's spec that say what it shows."""
+        raise NotImplementedError
 
     def _modes(self) -> list[str]:
-        return ["ReadOnlyMany" if self.read_only else "ReadWriteMany"]
+        return ["ReadWriteMany"]
+
+    def _size(self) -> str:
+        return _NOMINAL_SIZE
 
     def _persistent_volume(self) -> Resource:
         return {
@@ -67,13 +71,12 @@ class S3Volume:
             "kind": "PersistentVolume",
             "metadata": {"name": self.volume},
             "spec": {
-                "capacity": {"storage": _NOMINAL_SIZE},
+                "capacity": {"storage": self._size()},
                 "accessModes": self._modes(),
                 "persistentVolumeReclaimPolicy": "Retain",
                 "storageClassName": "",
                 "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": self.namespace, "name": self.claim},
-                "mountOptions": self.mount_options,
-                "csi": {"driver": DRIVER, "volumeHandle": self.volume, "volumeAttributes": {"bucketName": self.bucket}},
+                **self._source(),
             },
         }
 
@@ -86,8 +89,77 @@ class S3Volume:
                 "accessModes": self._modes(),
                 "storageClassName": "",
                 "volumeName": self.volume,
-                "resources": {"requests": {"storage": _NOMINAL_SIZE}},
+                "resources": {"requests": {"storage": self._size()}},
             },
+        }
+
+
+@dataclass(frozen=True)
+class S3Volume(Volume):
+    """The claim shows ``bucket`` (of ``region``), below ``prefix``: no slash at its start, one at its end.
+
+    ``cache_gib``: objects read are kept on the node, up to so many GiB for each pod's mount.
+    """
+
+    bucket: str
+    region: str
+    prefix: str = ""
+    read_only: bool = False
+    uid: int | None = None
+    gid: int | None = None
+    allow_delete: bool = True
+    allow_overwrite: bool = True
+    cache_gib: int | None = None
+
+    driver: ClassVar[str] = DRIVER
+    kind: ClassVar[str] = "s3"
+
+    @property
+    def mount_options(self) -> list[str]:
+        """What Mountpoint is told; without allow-delete and allow-overwrite a file can be written once and never again."""
+        rights = ["allow-delete"] * self.allow_delete + ["allow-overwrite"] * self.allow_overwrite
+        options = [*(["read-only"] if self.read_only else rights), f"region {self.region}", "allow-other"]
+        options += [f"prefix {self.prefix}"] if self.prefix else []
+        options += [f"uid={self.uid}"] if self.uid is not None else []
+        return options + ([f"gid={self.gid}"] if self.gid is not None else [])
+
+    def _modes(self) -> list[str]:
+        return ["ReadOnlyMany" if self.read_only else "ReadWriteMany"]
+
+    def _source(self) -> dict[str, Any]:
+        cache = {"cache": "emptyDir", "cacheEmptyDirSizeLimit": f"{self.cache_gib}Gi"} if self.cache_gib else {}
+        attributes = {"bucketName": self.bucket, **cache}
+        return {
+            "mountOptions": self.mount_options,
+            "csi": {"driver": DRIVER, "volumeHandle": self.handle, "volumeAttributes": attributes},
+        }
+
+
+@dataclass(frozen=True)
+class LustreVolume(Volume):
+    """The claim shows a whole FSx for Lustre file system of ``size_gib``."""
+
+    file_system_id: str
+    dns_name: str
+    mount_name: str
+    size_gib: int
+
+    driver: ClassVar[str] = LUSTRE_DRIVER
+    kind: ClassVar[str] = "fsx"
+
+    @property
+    def handle(self) -> str:
+        """The file system's id, and the claim's digest: the kubelet mounts two volumes of one handle on a node but once."""
+        return f"{self.file_system_id}-{self.digest}"
+
+    def _size(self) -> str:
+        return f"{self.size_gib}Gi"
+
+    def _source(self) -> dict[str, Any]:
+        attributes = {"dnsname": self.dns_name, "mountname": self.mount_name}
+        return {
+            "mountOptions": ["flock"],
+            "csi": {"driver": LUSTRE_DRIVER, "volumeHandle": self.handle, "volumeAttributes": attributes},
         }
 
 
@@ -105,7 +177,7 @@ class VolumeState:
         return self.phase == "Bound"
 
 
-def ensure(cluster: KubeCluster, volume: S3Volume) -> Outcome:
+def ensure(cluster: KubeCluster, volume: Volume) -> Outcome:
     """Make the pair be there and bound.
 
     Raises Conflict ``volume.source_differs`` when the volume shows another place, ``volume.handle_taken`` when somebody else's
@@ -118,12 +190,12 @@ def ensure(cluster: KubeCluster, volume: S3Volume) -> Outcome:
     if seen.bound:
         return Done({"claim": volume.claim, "volume": volume.volume}, already=isinstance(made, Done) and made.already)
     if seen.phase == "Lost":
-        hint = "Remove the volume and make it anew; the bucket keeps its objects."
+        hint = "Remove the volume and make it anew; what it shows stays as it is."
         raise problems.Blocked("volume.claim_lost", seen.why or "The claim lost its volume.", hint=hint)
     return Wait(_LOOK_SECONDS, seen.why or "The claim is not bound yet.")
 
 
-def observe(cluster: KubeCluster, volume: S3Volume) -> VolumeState:
+def observe(cluster: KubeCluster, volume: Volume) -> VolumeState:
     """How the pair is."""
     claim = cluster.find("PersistentVolumeClaim", volume.claim, volume.namespace)
     users = tuple(_users(cluster, volume))
@@ -141,8 +213,8 @@ def observe(cluster: KubeCluster, volume: S3Volume) -> VolumeState:
     return VolumeState(phase, f"The claim is {phase}; the volume is {held.get('status', {}).get('phase', 'new')}.", users)
 
 
-def remove(cluster: KubeCluster, volume: S3Volume) -> Outcome:
-    """Take the pair out; the bucket and its objects stay. Raises Conflict ``volume.in_use`` naming the pods that use it."""
+def remove(cluster: KubeCluster, volume: Volume) -> Outcome:
+    """Take the pair out; the bucket or file system stays, with all that is in it. Raises Conflict ``volume.in_use`` naming the pods that use it."""
     users = list(_users(cluster, volume))
     if users:
         raise problems.Conflict(
@@ -158,7 +230,7 @@ def remove(cluster: KubeCluster, volume: S3Volume) -> Outcome:
     return gone if isinstance(gone, Wait) else manifests.remove(cluster, release)
 
 
-def _users(cluster: KubeCluster, volume: S3Volume) -> list[str]:
+def _users(cluster: KubeCluster, volume: Volume) -> list[str]:
     found = []
     for pod in cluster.list("Pod", volume.namespace):
         claims = [(v.get("persistentVolumeClaim") or {}).get("claimName") for v in pod["spec"].get("volumes") or ()]
@@ -167,7 +239,7 @@ def _users(cluster: KubeCluster, volume: S3Volume) -> list[str]:
     return found
 
 
-def _refuse_other_source(cluster: KubeCluster, volume: S3Volume) -> None:
+def _refuse_other_source(cluster: KubeCluster, volume: Volume) -> None:
     """A volume's source and options are fixed once made."""
     live = cluster.find("PersistentVolume", volume.volume)
     if live is None:
@@ -190,9 +262,9 @@ def _holds(live: Any, wanted: Any) -> bool:
     return bool(live == wanted)
 
 
-def _refuse_taken_handle(cluster: KubeCluster, volume: S3Volume) -> None:
+def _refuse_taken_handle(cluster: KubeCluster, volume: Volume) -> None:
     for other in cluster.list("PersistentVolume"):
         csi = other["spec"].get("csi") or {}
-        if (csi.get("driver"), csi.get("volumeHandle")) == (DRIVER, volume.volume) and other["metadata"]["name"] != volume.volume:
-            detail = f"{identity(other)} already has the handle {volume.volume}; the driver would mount one for the other."
+        if (csi.get("driver"), csi.get("volumeHandle")) == (volume.driver, volume.handle) and other["metadata"]["name"] != volume.volume:
+            detail = f"{identity(other)} already has the handle {volume.handle}; the driver would mount one for the other."
             raise problems.Conflict("volume.handle_taken", detail, evidence={"volume": other["metadata"]["name"]})
