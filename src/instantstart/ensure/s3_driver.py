@@ -1,4 +1,4 @@
-"""What the S3 driver (Mountpoint) may reach: its role by IRSA, the way this driver is known to take (case 29), one bucket beside another."""
+"""What the S3 driver (Mountpoint) may reach: its role by IRSA, the way it is known to take (case 29), one bucket beside another."""
 
 from __future__ import annotations
 

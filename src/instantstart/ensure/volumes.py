@@ -214,7 +214,7 @@ def observe(cluster: KubeCluster, volume: Volume) -> VolumeState:
 
 
 def remove(cluster: KubeCluster, volume: Volume) -> Outcome:
-    """Take the pair out; the bucket or file system stays, with all that is in it. Raises Conflict ``volume.in_use`` naming the pods that use it."""
+    """Take the pair out; the bucket or file system stays, with all in it. Raises Conflict ``volume.in_use`` naming the pods."""
     users = list(_users(cluster, volume))
     if users:
         raise problems.Conflict(

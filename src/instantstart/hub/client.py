@@ -1,7 +1,7 @@
 """What a model or dataset repository holds, asked before anything is downloaded.
 
-Facts: the Hub's HTTP API (huggingface.co/docs/hub/api): ``/api/models/ID/revision/REV?blobs=true`` lists files with sizes and, for large ones,
-their sha256; files are at ``/ID/resolve/REV/PATH``. Errors carry ``X-Error-Code``. A repository that is missing and one that is private
+Facts: the Hub's HTTP API (huggingface.co/docs/hub/api): ``/api/models/ID/revision/REV?blobs=true`` lists files with sizes and, for
+large ones, their sha256; files are at ``/ID/resolve/REV/PATH``. Errors carry ``X-Error-Code``. A repository that is missing and one that is private
 look alike without a token (401); the list of a gated one is public, its files are not.
 """
 
@@ -84,7 +84,7 @@ class Hub:
         if "json" not in answer.headers.get("content-type", ""):
             raise problems.Unreachable(
                 "hub.not_a_hub",
-                f"{self.url} answered with {answer.headers.get('content-type') or 'no type'}, not JSON: a proxy or another site stands there.",
+                f"{self.url} answered with {answer.headers.get('content-type') or 'no type'}, not JSON: another site stands there.",
                 hint="Look at INSTANTSTART_HUB_URL and at what stands between.",
             )
         told: dict[str, Any] = answer.json()
@@ -145,12 +145,8 @@ def _refusal(answer: httpx2.Response, wanted: Wanted, token: str | None) -> prob
 
 def _no_entry(what: str, token: str | None, evidence: dict[str, Any]) -> problems.Problem:
     if token:
-        return problems.Denied(
-            "hub.token_refused",
-            f"The hub does not take this token for this repository ({what.removeprefix('The ')}).",
-            hint="Make a new token and store it.",
-            evidence=evidence,
-        )
+        hint = "Make a new token on the hub and store it."
+        return problems.Denied("hub.token_refused", f"{what} is not shown to the owner of this token.", hint=hint, evidence=evidence)
     return problems.NotFound(
         "hub.repository_not_found",
         f"{what} is not on the hub, or is private: without a token the hub does not tell which.",
