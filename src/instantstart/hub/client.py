@@ -1,8 +1,8 @@
 """What a model or dataset repository holds, asked before anything is downloaded.
 
 Facts: the Hub's HTTP API (huggingface.co/docs/hub/api): ``/api/models/ID/revision/REV?blobs=true`` lists files with sizes and, for
-large ones, their sha256; files are at ``/ID/resolve/REV/PATH``. Errors carry ``X-Error-Code``. A repository that is missing and one that is private
-look alike without a token (401); the list of a gated one is public, its files are not.
+large ones, their sha256; files are at ``/ID/resolve/REV/PATH``. Errors carry ``X-Error-Code``. A repository that is missing and one that
+is private look alike without a token (401); the list of a gated one is public, its files are not.
 """
 
 from __future__ import annotations
