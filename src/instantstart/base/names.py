@@ -112,6 +112,53 @@ class Names:
         return self._global("instantstart-", "-data", 63)
 
     @property
+    def training_operator_role(self) -> str:
+        return self._global("instantstart-", "-training", 64)
+
+    @property
+    def fsx_csi_role(self) -> str:
+        return self._global("instantstart-", "-fsxcsi", 64)
+
+    @property
+    def keda_role(self) -> str:
+        return self._global("instantstart-", "-keda", 64)
+
+    @property
+    def load_balancer_role(self) -> str:
+        return self._global("instantstart-", "-alb", 64)
+
+    @property
+    def inference_role(self) -> str:
+        """AWS's policy of the inference operator hands over only roles that begin so (facts A8.3)."""
+        return self._global("SageMakerHyperPodInference-", "", 64)
+
+    @property
+    def gated_model_role(self) -> str:
+        return self._global("SageMakerHyperPodInference-", "-gated", 64)
+
+    @property
+    def observability_role(self) -> str:
+        return self._global("instantstart-", "-metrics", 64)
+
+    @property
+    def checkpoint_role(self) -> str:
+        return self._global("instantstart-", "-ckpt", 64)
+
+    @property
+    def mlflow_role(self) -> str:
+        return self._global("instantstart-", "-mlflow", 64)
+
+    @property
+    def tls_bucket(self) -> str:
+        """AWS's policy of the inference operator reads and writes only buckets that begin so (facts A13)."""
+        return self._global("hyperpod-tls-", "", 63)
+
+    @property
+    def metrics_workspace(self) -> str:
+        """The alias of the Prometheus workspace (at most 100 characters)."""
+        return self._fit("instantstart-", "", 100)
+
+    @property
     def persistent_volume(self) -> str:
         return self._fit("instantstart-", "-s3", 63)
 

@@ -69,13 +69,14 @@ def _managed_step(aws: Aws, want: Role) -> Wait | None:
 
 def _inline_step(aws: Aws, want: Role) -> Wait | None:
     for name, document in want.inline.items():
-        if not principals.same(_inline(aws, want.name, name), document):
+        if not principals.same(inline_policy(aws, want.name, name), document):
             aws.write("iam", "put_role_policy", RoleName=want.name, PolicyName=name, PolicyDocument=json.dumps(document))
             return Wait(0, f"Wrote the policy {name} of {want.name}")
     return None
 
 
-def _inline(aws: Aws, role: str, name: str) -> Any:
+def inline_policy(aws: Aws, role: str, name: str) -> Any:
+    """An inline policy of a role, decoded, or None."""
     try:
         document = aws.read("iam", "get_role_policy", RoleName=role, PolicyName=name)["PolicyDocument"]
     except problems.NotFound:
@@ -85,8 +86,7 @@ def _inline(aws: Aws, role: str, name: str) -> Any:
 
 def remove_role(aws: Aws, name: str, tag: str) -> Wait | None:
     """Move one step towards the role being gone; None when it is. A role that is not ours is left alone."""
-    have = find_role(aws, name)
-    if have is None or _role_tags(aws, have).get(names.CLUSTER_TAG) != tag:
+    if not is_our_role(aws, name, tag):
         return None
     for policy in aws.pages("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=name):
         aws.remove("iam", "detach_role_policy", RoleName=name, PolicyArn=policy["PolicyArn"])
@@ -96,6 +96,12 @@ def remove_role(aws: Aws, name: str, tag: str) -> Wait | None:
         return Wait(0, f"Removed the policy {policy} of {name}")
     held = aws.remove("iam", "delete_role", RoleName=name)
     return Wait(10, f"The role {name} cannot be removed yet: {held}") if held else Wait(0, f"Removed the role {name}")
+
+
+def is_our_role(aws: Aws, name: str, tag: str) -> bool:
+    """Whether there is a role of that name, and it carries our cluster tag."""
+    have = find_role(aws, name)
+    return have is not None and _role_tags(aws, have).get(names.CLUSTER_TAG) == tag
 
 
 def _role_tags(aws: Aws, role: dict[str, Any]) -> dict[str, str]:
@@ -180,7 +186,7 @@ def _tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
 
 def allowed_buckets(aws: Aws, role: str, policy: str) -> list[str]:
     """The buckets that an inline policy of a role already lets it reach; empty when there is none yet."""
-    document = _inline(aws, role, policy)
+    document = inline_policy(aws, role, policy)
     if not document:
         return []
     resources = [r for s in document["Statement"] for r in ([s["Resource"]] if isinstance(s["Resource"], str) else s["Resource"])]

@@ -27,6 +27,16 @@ _DERIVED = (
     "eks_role",
     "scripts_bucket",
     "data_bucket",
+    "training_operator_role",
+    "fsx_csi_role",
+    "keda_role",
+    "load_balancer_role",
+    "inference_role",
+    "gated_model_role",
+    "observability_role",
+    "checkpoint_role",
+    "mlflow_role",
+    "tls_bucket",
 )
 
 
