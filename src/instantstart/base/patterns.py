@@ -14,12 +14,26 @@ INSTANCE_TYPE_PART = r"^[a-z0-9.-]*$"
 BUCKET = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 KUBERNETES_VERSION = r"^1\.\d{2}$"
 CIDR = r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$"
+EKS_CLUSTER = r"^(arn:[a-z-]+:eks:[a-z0-9-]+:\d{12}:cluster/)?[0-9A-Za-z][0-9A-Za-z_-]{0,99}$"
+HYPERPOD_CLUSTER = r"^(arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:cluster/)?[0-9A-Za-z](-*[0-9A-Za-z]){0,62}$"
 TRAINING_PLAN_ARN = r"^arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:training-plan/.+$"
 INSTANCE_GROUP = r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
 FOLDER = r"^([^/\x00-\x1f][^\x00-\x1f]*/)?$"
 KUBERNETES_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 ID = r"^[A-Za-z0-9_-]+$"
+RELEASE = r"^[0-9]+\.[0-9]+\.[0-9]+$"
+IMAGE_ID = r"^(ami-[0-9a-fA-F]{8,17}|default)$"
+FILE_SYSTEM_ID = r"^fs-[0-9a-f]{8,40}$"
+HUB_REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$"
+HUB_REVISION = r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"
+HUB_GLOB = r"^[^\x00-\x20\x7f]+$"
+PLAIN_FOLDER = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"
+QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti)?$"
+TAINT = r"^[^=:\s]+(=[^=:\s]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$"
+S3_URI = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\x00-\x20]*)?$"
+TRAINING_PLAN_NAME = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}$"
+OFFERING_ID = r"^[a-z0-9-]+$"
 
 #: what follows "must" in a sentence
 WORDS = {
@@ -33,10 +47,24 @@ WORDS = {
     BUCKET: "be a bucket name: 3 to 63 lower-case letters, digits, '.' and '-'",
     KUBERNETES_VERSION: "be a Kubernetes minor version, such as 1.33",
     CIDR: "be a range of addresses, such as 10.90.0.0/16",
+    EKS_CLUSTER: "be the name of an EKS cluster, or its ARN",
+    HYPERPOD_CLUSTER: "be the name of a HyperPod cluster, or its ARN",
     TRAINING_PLAN_ARN: "be the ARN of a SageMaker training plan",
     INSTANCE_GROUP: "have letters, digits and single hyphens between them",
     FOLDER: "be empty, or a folder that ends with a slash and does not begin with one",
     KUBERNETES_NAME: "have lower-case letters, digits and '-', and begin and end with a letter or digit",
     PRINTABLE: "have printable characters only",
+    TAINT: "be key=value:Effect or key:Effect, with the effect NoSchedule, PreferNoSchedule or NoExecute",
+    S3_URI: "be a folder in S3, such as s3://bucket/folder",
+    TRAINING_PLAN_NAME: "have letters, digits and single hyphens between them, 64 at most",
+    OFFERING_ID: "have lower-case letters, digits and '-' only",
     ID: "have letters, digits, '-' and '_' only",
+    RELEASE: "be a release, such as 1.2.0",
+    IMAGE_ID: "be the id of an image (ami- and hexadecimal digits), or default",
+    FILE_SYSTEM_ID: "be the id of a file system: fs- and hexadecimal digits",
+    HUB_REPOSITORY: "be the name of a repository on the hub: owner/name, with letters, digits, '.', '_' and '-'",
+    HUB_REVISION: "be a branch, a tag or a commit of a repository",
+    HUB_GLOB: "be a pattern of file names, such as *.safetensors",
+    PLAIN_FOLDER: "be a folder: letters, digits, '.', '_' and '-', with single slashes between",
+    QUANTITY: "be a quantity of Kubernetes, such as 500m, 4 or 16Gi",
 }
