@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from instantstart.aws.session import AwsGateway
 from instantstart.base.clock import Clock
 from instantstart.base.settings import Settings
 from instantstart.ensure.bundles import Catalog
+from instantstart.ensure.remembered import Remembered
 from instantstart.kube.connect import KubeGateway
 from instantstart.operations.engine import Engine
 from instantstart.store import Store
@@ -24,3 +25,5 @@ class Room:
     kube: KubeGateway
     bundles: Catalog
     engine: Engine
+    #: what AWS said of clusters a moment ago
+    remembered: Remembered = field(default_factory=Remembered)

@@ -121,6 +121,8 @@ class Reflector(Generic[T]):
         self.counts = Counts()
         #: set once the first list is complete, and its listeners told; for threads
         self.synced = threading.Event()
+        #: set once the first list is complete or has failed: what there is to know at first is known; for threads
+        self.settled = threading.Event()
 
     def snapshot(self) -> Snapshot[T]:
         """The copy as of now. Copies the table of items: for sums over many, listen."""
@@ -186,6 +188,7 @@ class Reflector(Generic[T]):
         self._heard()
         await self._tell_differences(before, fresh)
         self.synced.set()
+        self.settled.set()
 
     async def _read_all(self, http: httpx2.AsyncClient) -> tuple[dict[Key, T], str]:
         fresh: dict[Key, T] = {}
@@ -278,6 +281,7 @@ class Reflector(Generic[T]):
         problem = error if isinstance(error, problems.Problem) else problems.Broken("kubernetes.unreadable", f"{self._path}: {error}")
         with self._lock:
             self._problem = problem
+        self.settled.set()
         _log.info("watch interrupted", extra={"facts": {"cluster": self._connection.ref.name, "path": self._path, "code": problem.code}})
 
 

@@ -5,7 +5,7 @@ Any floor above may use them (``room.kube.watching``)::
     live = room.kube.watching.live(cluster)      # a KubeCluster; starts at the first look, waits for the first list
     live.nodes.find(None, "hyperpod-i-0123...")  # shapes.Node or None, without a request
     live.pods.snapshot().items                   # {(namespace, name): briefs.PodBrief}
-    live.pods.freshness()                        # synced, heard_at, stale, problem: show it, or ask the API when stale
+    live.freshness()                             # synced, heard_at, stale, problem: show it, or ask the API when stale
     room.kube.watching.beside(cluster, Index)    # an index of your own, told each change (see ``Beside``)
 
 What was not asked for in ten minutes is stopped, and no more than ``MOST_CLUSTERS`` are watched: the one that was asked for longest ago
@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeVar
 from instantstart.base import log
 from instantstart.kube import briefs, shapes
 from instantstart.kube.briefs import PodBrief
-from instantstart.kube.cache import Reflector, Source
+from instantstart.kube.cache import Freshness, Reflector, Source
 from instantstart.kube.client import KubeCluster
 from instantstart.kube.shapes import Node
 
@@ -69,13 +69,27 @@ class Live:
         """Whether both first lists are complete."""
         return self.nodes.synced.is_set() and self.pods.synced.is_set()
 
+    def freshness(self) -> Freshness:
+        """Of both copies the worse: stale when one is, as of the moment at which the older was heard."""
+        both = (self.nodes.freshness(), self.pods.freshness())
+        heard = [each.heard_at for each in both]
+        return Freshness(
+            self.synced,
+            None if None in heard else min(each for each in heard if each),
+            max(each.age_seconds for each in both),
+            any(each.stale for each in both),
+            next((each.problem for each in both if each.problem), None),
+        )
+
     def wait(self, seconds: float) -> bool:
-        """Wait for the first lists of what was started; whether they are complete."""
+        """Wait until the first lists of what was started are complete or have failed; whether they are complete."""
         end = time.monotonic() + seconds
-        return all(getattr(self, name).synced.wait(max(end - time.monotonic(), 0.0)) for name in tuple(self.running))
+        for name in tuple(self.running):
+            getattr(self, name).settled.wait(max(end - time.monotonic(), 0.0))
+        return all(getattr(self, name).synced.is_set() for name in tuple(self.running))
 
     def start(self, loop: asyncio.AbstractEventLoop, wanted: Iterable[str]) -> None:
-        """Start what is wanted of ``nodes`` and ``pods`` and is not running (or has crashed: that is logged, and mended by the next look)."""
+        """Start what is wanted of ``nodes`` and ``pods`` and is not running; one that crashed is logged, and mended by the next look."""
         for name in wanted:
             known = self.running.get(name)
             if known is None or known.done():
