@@ -12,6 +12,7 @@ from instantstart_sandbox.gateway import guards
 from instantstart_sandbox.gateway.server import Server
 from instantstart_sandbox.kubernetes.controllers import start_controllers
 from instantstart_sandbox.kubernetes.server import KubernetesServer
+from instantstart_sandbox.kubernetes.weather import Weather
 from instantstart_sandbox.services import cloudformation, eks, hyperpod, iam_simulation, quotas, sts_tokens
 from instantstart_sandbox.services.aws_world import EmulatedAws
 from instantstart_sandbox.services.eks.state import clusters
@@ -87,6 +88,7 @@ def build(
     world.gateway.iam.seed()
     folder = Path(tempfile.mkdtemp(prefix="sandbox-kubernetes-")) if data_dir is None else data_dir / "kubernetes"
     kubernetes = KubernetesServer(folder, world.clock, EmulatedAws(world), start_controllers)
+    kubernetes.weather = Weather(world.faults, world.clock)
     world.kubernetes = kubernetes
     for arn in kubernetes.restore():
         if arn not in clusters(world):  # the process was killed between the two sides' deletions

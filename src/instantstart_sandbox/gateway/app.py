@@ -11,9 +11,10 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
-from instantstart_sandbox.gateway import resources, validate, wire
+from instantstart_sandbox.gateway import resources, skew, validate, wire
 from instantstart_sandbox.gateway.errors import AwsError, ReplyLost
 from instantstart_sandbox.gateway.guarding import Chain, Inner, OwnedInner
 from instantstart_sandbox.gateway.iam import Iam
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 _READS = ("Describe", "List", "Get", "Head", "Search", "BatchGet", "Lookup", "Simulate", "Validate", "Estimate", "Filter")
 _FORBIDDEN_PATHS = ("/moto-api", "/latest/meta-data", "/latest/api")
 _ARN = re.compile(rb"\barn(?::|%3A)(aws[a-z-]*)(?::|%3A)")
+#: how a call that was halted before its act stands in the journal
+_NEVER_CAME = AwsError("NeverCame", "The caller was gone before the act.", 500)
+#: between two looks whether a held caller is let go (real seconds)
+_HELD_SECONDS = 0.02
 StartResponse = Callable[..., Any]
 
 
@@ -86,8 +91,10 @@ class Gateway:
         environ.pop(INTERNAL, None)
         answer = self.answer(environ)
         reason = http.HTTPStatus(answer.status).phrase if answer.status in http.HTTPStatus._value2member_map_ else "Unknown"
-        headers = [(k, v) for k, v in answer.headers if k.lower() != "content-length" or environ["REQUEST_METHOD"] == "HEAD"]
-        if environ["REQUEST_METHOD"] != "HEAD":
+        head = environ["REQUEST_METHOD"] == "HEAD"
+        headers = [(k, v) for k, v in answer.headers if k.lower() != "date" and (k.lower() != "content-length" or head)]
+        headers.append(("Date", formatdate(self.world.clock.now(), usegmt=True)))  # as on AWS: the clock that its times are of
+        if not head:
             headers.append(("Content-Length", str(len(answer.body))))
         start_response(f"{answer.status} {reason}", headers)
         return [answer.body]
@@ -98,14 +105,18 @@ class Gateway:
         error: AwsError | None = None
         try:
             answer = self._visit(visit)
+        except ReplyLost:
+            self._record(visit, self._refuse(visit, _NEVER_CAME), _NEVER_CAME.code)
+            raise
         except AwsError as refused:
             error, answer = refused, self._refuse(visit, refused)
         except Exception as crash:  # noqa: BLE001 - the sandbox's request boundary: a crash is recorded and answered
             error = self._crashed(visit, crash)
             answer = self._refuse(visit, error)
-        lost = visit.fault is not None and visit.fault.when == "after"
+        lost = visit.fault is not None and visit.fault.loses_reply
         self._record(visit, answer, "ReplyLost" if lost else (error.code if error else ""))
-        if lost:
+        if visit.fault is not None and lost:
+            self._hold_while(visit.fault)
             raise ReplyLost
         return answer
 
@@ -119,6 +130,7 @@ class Gateway:
             raise AwsError("MissingAuthenticationToken", "Request is missing Authentication Token", 403)
         visit.call = wire.match(visit.scope, environ, visit.body)
         if not visit.internal:
+            skew.check(visit.call.service, environ.get("HTTP_X_AMZ_DATE", ""), self.world.settings.client_skew)
             self._weather(visit)
         with self.world.clock.lock:
             fired = self.world.clock.fired
@@ -157,6 +169,14 @@ class Gateway:
                 time.sleep(min(left / self.world.clock.rate, 0.05))
         if fault.when == "before" and fault.code:
             raise AwsError(*fault.error(visit.call.service))
+        if fault.when == "halt":
+            self._hold_while(fault)
+            raise ReplyLost
+
+    def _hold_while(self, fault: Fault) -> None:
+        """Keep a caller waiting for as long as a rule that halts or holds stands."""
+        while fault.when in ("halt", "hold") and self.world.faults.stands(fault):
+            time.sleep(_HELD_SECONDS)
 
     def _act(self, visit: _Visit) -> wire.Answer:
         call, scope = visit.call, visit.scope

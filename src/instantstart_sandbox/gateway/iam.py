@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from moto.iam.models import AccessKey, IAMBackend, iam_backends
 from moto.sts.models import sts_backends
 
-from instantstart_sandbox.gateway import managed_policies, policies, resource_tags, resources, signatures, wire
+from instantstart_sandbox.gateway import managed_policies, policies, resource_tags, resources, signatures, skew, wire
 from instantstart_sandbox.gateway.errors import AwsError
 from instantstart_sandbox.gateway.registry import Context
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 ADMIN_USER = "instantstart-admin"
 _ADMIN_POLICY = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
-_SKEW_SECONDS = 300.0
 _PLAIN_HEADERS = (("content-type", "CONTENT_TYPE"), ("content-length", "CONTENT_LENGTH"))
 #: how each service says that a key is not known
 _UNKNOWN_KEY = {
@@ -210,10 +209,10 @@ class Iam:
         """AWS gives a token 15 minutes. Clients sign with the wall's time; settings.token_clock says which clock counts."""
         settings, now = self._world.settings, self._world.clock.now()
         try:
-            wall_age = time.time() - claim.signed_at()
+            wall_age = time.time() + settings.client_skew - claim.signed_at()
         except ValueError:
             return False
-        if wall_age < -_SKEW_SECONDS:
+        if wall_age < -skew.SKEW_SECONDS:
             return False
         if len(self._tokens) > 10_000:
             self._tokens.clear()

@@ -38,6 +38,7 @@ from instantstart_sandbox.kubernetes.selectors import matcher
 from instantstart_sandbox.kubernetes.store import StorageError
 from instantstart_sandbox.kubernetes.tables import table
 from instantstart_sandbox.kubernetes.watch import Stream, Watching, versioned
+from instantstart_sandbox.kubernetes.weather import HungUpError, Weather
 from instantstart_sandbox.world.seams import Identity
 
 Object = dict[str, Any]
@@ -62,10 +63,10 @@ class Target:
 
 
 class Api:
-    """One cluster's HTTP interface. ``authenticate`` maps a bearer token to a caller, or None."""
+    """One cluster's HTTP interface. ``authenticate`` maps a bearer token to a caller, or None; ``weather`` may spoil a request."""
 
-    def __init__(self, cluster: Cluster, authenticate: Authenticate) -> None:
-        self.cluster, self.authenticate = cluster, authenticate
+    def __init__(self, cluster: Cluster, authenticate: Authenticate, weather: Weather | None = None) -> None:
+        self.cluster, self.authenticate, self.weather = cluster, authenticate, weather
         self.discovery, self.openapi = Discovery(cluster.catalog), OpenApi(cluster.catalog)
         self.listing = Listing(cluster.pipeline)
         self.reviews = Reviews(cluster.authorizer, authenticate)
@@ -75,8 +76,30 @@ class Api:
         if scope["type"] != "http":
             return
         request = Request(scope, receive, send)
+        if self.weather is None:
+            await self._answer(request)
+            return
+        with contextlib.suppress(HungUpError):
+            await self._answer_in(self.weather, request)
+
+    async def _answer_in(self, weather: Weather, request: Request) -> None:
+        try:
+            fault = await weather.begin(request)
+        except ApiError as refusal:
+            await request.answer(refusal.code, refusal.status())
+            return
+        if fault is None:
+            await self._answer(request)
+            return
+        request.mute()
+        await self._answer(request)
+        await weather.lose(request, fault)
+
+    async def _answer(self, request: Request) -> None:
         try:
             await self._route(request)
+        except HungUpError:
+            raise
         except NoPageError:
             await request.answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
         except ApiError as error:
@@ -324,7 +347,8 @@ class Api:
             self._view(request, target.resource),
         )
         stream = Stream(self.cluster.pipeline.collection(target.resource), wanted, lambda: self.cluster.store.revision)
-        await self.send_stream(request, stream.frames(), "application/json")
+        sending = self.send_stream(request, stream.frames(), "application/json")
+        await (self.weather.cut(request, sending) if self.weather else sending)
 
     @staticmethod
     async def send_stream(request: Request, chunks: AsyncIterator[bytes], media: str) -> None:

@@ -47,6 +47,10 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+async def _nowhere(_message: Message) -> None:
+    """Where answers go that are to be lost."""
+
+
 class Request:
     """One request. Header names are lower case; of a repeated query parameter the last counts."""
 
@@ -56,12 +60,16 @@ class Request:
         self.query: dict[str, str] = dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True))
         self.headers: dict[str, str] = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
         self.raw_query: bytes = scope["query_string"]
-        self.receive, self._send = receive, send
+        self.receive, self.send, self._send = receive, send, send
         self.identity: Identity = ANONYMOUS
         self.answered = False
         self.warnings: list[str] = []
         #: paths of the fields that the body held twice, for requests that want to hear of them
         self.duplicates: tuple[str, ...] = ()
+
+    def mute(self) -> None:
+        """Let no answer reach the caller."""
+        self._send = _nowhere
 
     # ------------------------------------------------------------------ the question
 

@@ -20,6 +20,7 @@ import uvicorn
 from instantstart_sandbox.kubernetes import health, tls
 from instantstart_sandbox.kubernetes.api import Api
 from instantstart_sandbox.kubernetes.cluster import About, Cluster
+from instantstart_sandbox.kubernetes.weather import Weather
 from instantstart_sandbox.world.clock import Clock
 from instantstart_sandbox.world.seams import AwsWorld, Endpoint, Identity
 
@@ -75,6 +76,8 @@ class KubernetesServer:
 
     def __init__(self, data_dir: Path, clock: Clock, aws: AwsWorld, start_loops: Callable[[Cluster], None] | None = None) -> None:
         self.data_dir, self.clock, self.aws, self.start_loops = data_dir, clock, aws, start_loops
+        #: set before the first cluster; None: fair weather for ever
+        self.weather: Weather | None = None
         self._served: dict[str, _Served] = {}
         self._ending: list[_Served] = []
         self._lock = threading.Lock()
@@ -168,7 +171,7 @@ class KubernetesServer:
         cluster = Cluster(about, folder, self.clock, self.aws, ca)
         authenticator = Authenticator(cluster)
         config = uvicorn.Config(
-            Api(cluster, authenticator),
+            Api(cluster, authenticator, self.weather),
             http="httptools",
             ws="none",
             lifespan="off",

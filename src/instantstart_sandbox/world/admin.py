@@ -84,6 +84,11 @@ def _clear_faults(world: World, body: Body) -> Any:
     return {}
 
 
+def _take_away(world: World, body: Body) -> Any:
+    world.faults.take_away(int(_number(body, "id")))
+    return {}
+
+
 def _faults(world: World, body: Body) -> Any:
     return world.faults.dump()
 
@@ -159,6 +164,7 @@ VERBS: dict[tuple[str, str], Verb] = {
     ("POST", "fault"): _fault,
     ("DELETE", "faults"): _clear_faults,
     ("POST", "faults/clear"): _clear_faults,
+    ("POST", "faults/remove"): _take_away,
     ("POST", "settings"): _settings,
     ("POST", "capacity"): _capacity,
     ("POST", "quota"): _quota,

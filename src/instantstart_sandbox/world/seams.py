@@ -109,3 +109,61 @@ class BucketWorld(Protocol):
 
     def bucket_client(self) -> Any:
         """An S3 client of the emulated account, for the S3 CSI driver's mounts."""
+
+
+@dataclass(frozen=True)
+class ScalableGroup:
+    """An instance group as managed Karpenter sees it. ``subnets``: (id, zone, zone id); ``obstacle``: why it may not be used."""
+
+    name: str
+    instance_types: tuple[str, ...]
+    subnets: tuple[tuple[str, str, str], ...]
+    capacity_type: str
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: tuple[tuple[str, str, str], ...] = ()
+    obstacle: str = ""
+
+
+@dataclass(frozen=True)
+class AskedNode:
+    """A node that HyperPod was asked for: from its logical id on, before it has an instance. ``message`` is its last problem."""
+
+    logical_id: str
+    group: str
+    instance_id: str
+    instance_type: str
+    zone: str
+    zone_id: str
+    status: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Autoscaler:
+    """Managed Karpenter of one HyperPod cluster, while it is in service."""
+
+    cluster_name: str
+    groups: tuple[ScalableGroup, ...]
+    nodes: tuple[AskedNode, ...]
+
+
+class ScalingRefusedError(Exception):
+    """HyperPod, a quota or the cluster role's permissions refuse; ``code`` is AWS's."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@runtime_checkable
+class ScalingWorld(Protocol):
+    """What an ``AwsWorld`` may offer besides: managed Karpenter's view of HyperPod, and its two verbs."""
+
+    def autoscaler(self, cluster: str) -> Autoscaler | None:
+        """The autoscaler of the HyperPod cluster on this EKS cluster; None while it is not in service."""
+
+    def add_node(self, cluster: str, wish: tuple[str, str, str], token: str) -> str:
+        """Ask for one node of (group, instance type, zone); its logical id. The same token: the same node. Raises ScalingRefusedError."""
+
+    def delete_node(self, cluster: str, logical_id: str) -> None:
+        """Give a node up. Raises ScalingRefusedError."""

@@ -72,6 +72,10 @@ class Settings:
     token_seconds: float = 900.0
     #: which clock a token's age is measured on: ``wall``, ``virtual`` or ``both`` (expired by either one)
     token_clock: str = "wall"  # noqa: S105
+    #: how far behind AWS's the callers' clocks are (seconds, negative: ahead); past five minutes signatures are refused
+    client_skew: float = 0.0
+    #: Kubernetes hangs up every watch after so many real seconds, in the middle of whatever it sends; 0: as long as asked for
+    watch_cut_seconds: float = 0.0
     #: the default answer to "how many instances of a type has a zone left"
     default_capacity: int = 64
     #: bytes of one request's body; more is EntityTooLarge

@@ -45,7 +45,7 @@ class World:
         self.state: dict[str, Any] = {}
         self.capacity = Capacity(self.section("capacity"), self.settings)
         self.quotas = Quotas(self.section("quotas"))
-        self.faults = Faults(self.settings)
+        self.faults = Faults(self.settings, self.clock.now)
         self.journal = Journal()
         self.kubernetes: KubernetesWorld = NullKubernetes()
         self._gateway: Gateway | None = None
