@@ -38,13 +38,15 @@ _SERVER = frozenset(
     }
 )
 _DENIED = frozenset({"AccessDenied", "UnauthorizedOperation", "Forbidden", "AuthFailure", "NotAuthorized"})
+#: our signatures are older, or younger, than AWS allows: five minutes (S3, EC2 by code, the others by their sentence)
+_CLOCK = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
+_CLOCK_WORDS = re.compile(r"(?i)signature (expired|not yet current)")
 _CREDENTIALS = frozenset(
     {
         "ExpiredToken",
         "UnrecognizedClient",
         "InvalidClientTokenId",
         "SignatureDoesNotMatch",
-        "RequestExpired",
         "InvalidAccessKeyId",
         "IncompleteSignature",
         "InvalidSignature",
@@ -175,7 +177,18 @@ def _denied(message: str, evidence: dict[str, Any]) -> problems.Problem:
     )
 
 
+def _clock(message: str, evidence: dict[str, Any]) -> problems.Problem:
+    return problems.Denied(
+        "aws.clock_off",
+        f"AWS refuses our signatures because the clock of this machine is off: {message}",
+        hint="Set the clock of the machine (or let NTP do it), then retry.",
+        evidence=evidence,
+    )
+
+
 def _credentials(message: str, evidence: dict[str, Any]) -> problems.Problem:
+    if _CLOCK_WORDS.search(message):
+        return _clock(message, evidence)
     return problems.Denied(
         "aws.credentials_rejected",
         f"AWS rejected the credentials: {message}",
@@ -204,6 +217,7 @@ def _conflict(message: str, evidence: dict[str, Any]) -> problems.Problem:
 
 _BY_CODE = (
     (_DENIED, _denied),
+    (_CLOCK, _clock),
     (_CREDENTIALS, _credentials),
     (_NOT_FOUND, _not_found),
     (_EXISTS, _exists),

@@ -19,8 +19,10 @@ from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
 
+from instantstart.base import log, problems
 from instantstart.base.clock import Clock
 from instantstart.operations.ticking import Tick
+from instantstart.store import trouble
 
 #: bumped by hand when the shape of ``_operation`` changes. DBOS's own guess, a hash of the code, would strand what is in flight
 APPLICATION_VERSION = "instantstart-1"
@@ -28,6 +30,9 @@ APPLICATION_VERSION = "instantstart-1"
 MAX_RECOVERIES = 25
 _SHORTEST_SLEEP_SECONDS = 0.02
 _LIBRARY_THREADS = 8
+#: real seconds until a call that met a full, held or absent database is made again
+_DATABASE_PAUSE_SECONDS = 1.0
+_logger = log.get(__name__)
 
 Answer = TypeVar("Answer")
 Given = TypeVarTuple("Given")
@@ -237,10 +242,21 @@ class Durable:
                 self._sleepers.pop(operation_id, None)
 
     async def _work(self, call: Callable[[*Given], Answer], *given: *Given) -> Answer:
-        """Call in a worker thread. While stopping nothing new begins: the coroutine rests until it is dropped."""
-        if self._stopping:
-            await asyncio.Event().wait()
-        return await self._loop.run_in_executor(self._workers, call, *given)
+        """Call in a worker thread. While stopping nothing new begins: the coroutine rests until it is dropped.
+
+        While the disk is full or the database is held or away, the call is made again: each of them looks before it acts, and
+        a transaction that failed has written nothing.
+        """
+        while True:
+            if self._stopping:
+                await asyncio.Event().wait()
+            try:
+                return await self._loop.run_in_executor(self._workers, call, *given)
+            except problems.Problem as problem:
+                if not trouble.passes(problem):
+                    raise
+                _logger.warning("the database cannot serve now", extra={"facts": {"code": problem.code, "error": problem.evidence}})
+                await asyncio.sleep(_DATABASE_PAUSE_SECONDS)
 
 
 _NAME = "operation"

@@ -33,6 +33,19 @@ class Clusters:
                 connection.execute(sa.insert(_CLUSTERS).values(**values))
         return stored
 
+    def claim(self, row: ClusterRow) -> ClusterRow | None:
+        """Register a cluster that exists, unless another line has its tag or its EKS cluster: that line is answered, and nothing written.
+
+        One lock for all claims: of several at once, under whatever tags, one wins.
+        """
+        with self._connector.transaction(lock="cluster-claims"):
+            for known in self.list():
+                same = known.eks_arn is not None and known.eks_arn == row.eks_arn
+                if same != (known.tag == row.tag) and not (known.tag == row.tag and known.eks_arn is None and row.origin == "created"):
+                    return known
+            self.upsert(row)
+        return None
+
     def find(self, tag: str) -> ClusterRow | None:
         """The registration, or None."""
         with self._connector.read() as connection:

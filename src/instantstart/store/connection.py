@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from instantstart.base import problems
+from instantstart.store import trouble
 from instantstart.store.tables import SCHEMA_VERSION
 
 FILE_NAME = "instantstart.sqlite"
@@ -73,13 +74,16 @@ class Connector:
 
     @contextlib.contextmanager
     def transaction(self, lock: str | None = None) -> Iterator[sa.Connection]:
-        """Write, all or nothing. ``lock`` names what no other transaction may hold meanwhile, in any process."""
+        """Write, all or nothing. ``lock`` names what no other transaction may hold meanwhile, in any process.
+
+        Raises Busy or Unreachable when the database cannot serve now (store.trouble); nothing is written then.
+        """
         ambient: sa.Connection | None = getattr(self._local, "connection", None)
         if ambient is not None:
             self._take(ambient, lock)
             yield ambient
             return
-        with self._gate, self._writer.begin() as connection:
+        with self._told(), self._gate, self._writer.begin() as connection:
             self._take(connection, lock)
             self._local.connection = connection
             try:
@@ -89,13 +93,16 @@ class Connector:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """Read from one snapshot of a statement, or from the transaction this thread is in."""
+        """Read from one snapshot of a statement, or from the transaction this thread is in. Raises as ``transaction`` does."""
         ambient: sa.Connection | None = getattr(self._local, "connection", None)
         if ambient is not None:
             yield ambient
             return
-        with self._engine.connect() as connection:
+        with self._told(), self._engine.connect() as connection:
             yield connection
+
+    def _told(self) -> contextlib.AbstractContextManager[None]:
+        return trouble.told(self.url.render_as_string(hide_password=True))
 
     def _take(self, connection: sa.Connection, lock: str | None) -> None:
         if lock is not None and not self.embedded:  # on SQLite a writing transaction excludes all others already

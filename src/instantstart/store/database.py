@@ -7,8 +7,6 @@ import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from instantstart.base import problems
 from instantstart.store.approvals import Approvals
 from instantstart.store.audit import Audit
@@ -52,19 +50,22 @@ def open_store(url: str | None, data_dir: Path, now: Callable[[], dt.datetime] |
     """Open the database and bring its schema up to date.
 
     ``url`` None: SQLite in ``data_dir`` (made when missing, for its owner only). ``now`` is for tests.
-    Raises Invalid for a URL that is not PostgreSQL, Unreachable when the server does not answer.
+    Raises Invalid for a URL that is not PostgreSQL, Unreachable when the server does not answer, Busy when the disk is full.
     """
     if not url:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     connector = Connector(address(url, data_dir), now)
     try:
         connector.migrate()
-    except sa.exc.OperationalError as error:
+    except problems.Unreachable as error:
         connector.close()
         raise problems.Unreachable(
             "store.unreachable",
             "The database cannot be opened.",
             hint="Check INSTANTSTART_DATABASE_URL, or that the data folder can be written.",
-            evidence={"database": connector.url.render_as_string(hide_password=True), "error": str(error.orig)},
+            evidence=error.evidence,
         ) from error
+    except problems.Problem:
+        connector.close()
+        raise
     return Store(connector)

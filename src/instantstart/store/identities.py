@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import hashlib
 import secrets
@@ -61,7 +62,8 @@ class Identities:
     def _note_use(self, identity: IdentityRow) -> None:
         now = self._connector.now()
         if identity.last_used_at is None or now - identity.last_used_at > _USE_NOTED_EVERY:
-            with self._connector.transaction() as connection:
+            # whoever reads may read on while the disk is full or the database is held: this note is not worth a refusal
+            with contextlib.suppress(problems.Busy), self._connector.transaction() as connection:
                 connection.execute(sa.update(_IDENTITIES).where(_IDENTITIES.c.id == identity.id).values(last_used_at=now))
 
     def find(self, identity_id: str) -> IdentityRow | None:
