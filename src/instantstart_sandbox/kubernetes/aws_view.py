@@ -1,4 +1,4 @@
-"""What AWS says of one cluster: its instances and add-ons, read on a nudge and now and then, outside of the worker."""
+"""What AWS says of one cluster: its instances, add-ons and autoscaler, read on a nudge and now and then, outside of the worker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..world.seams import Addon, Instance
+from ..world.seams import Addon, Autoscaler, Instance, ScalingWorld
 from .nodes import node_name
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ class AwsView:
         #: by node name; None until AWS has answered once: unknown is not empty
         self.instances: dict[str, Instance] | None = None
         self.addons: dict[str, Addon] | None = None
+        #: managed Karpenter; None while it is not in service
+        self.autoscaler: Autoscaler | None = None
+        #: how often AWS has answered: what was asked before an answer began is in it
+        self.answers = 0
         self.listeners: list[Callable[[], None]] = []
         cluster.on_nudge(self._nudged.set)
 
@@ -48,12 +52,14 @@ class AwsView:
         try:
             instances = await cluster.ask_aws(cluster.aws.instances, cluster.arn)
             addons = await cluster.ask_aws(cluster.aws.addons, cluster.arn)
+            autoscaler = await cluster.ask_aws(cluster.aws.autoscaler, cluster.arn) if isinstance(cluster.aws, ScalingWorld) else None
         except Exception:
             log.exception("AWS could not be asked about %s", cluster.arn)
             return
+        self.answers += 1
         fresh = {node_name(i.instance_id): i for i in instances}
         named = {a.name: a for a in addons}
-        if fresh != self.instances or named != self.addons:
-            self.instances, self.addons = fresh, named
+        if (fresh, named, autoscaler) != (self.instances, self.addons, self.autoscaler):
+            self.instances, self.addons, self.autoscaler = fresh, named, autoscaler
             for listener in self.listeners:
                 listener()

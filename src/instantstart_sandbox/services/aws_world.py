@@ -14,10 +14,11 @@ from instantstart_sandbox.services.arns import Arn
 from instantstart_sandbox.services.eks import catalog
 from instantstart_sandbox.services.eks.addon_health import configuration_of
 from instantstart_sandbox.services.eks.state import Record, clusters
+from instantstart_sandbox.services.hyperpod import autoscaling
 from instantstart_sandbox.services.hyperpod.health import act
 from instantstart_sandbox.services.hyperpod.state import Cluster, Node, eks_arn, spot
 from instantstart_sandbox.services.hyperpod.state import clusters as hyperpod_clusters
-from instantstart_sandbox.world.seams import Addon, Identity, Instance
+from instantstart_sandbox.world.seams import Addon, Autoscaler, Identity, Instance
 
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
@@ -108,6 +109,21 @@ class EmulatedAws:
         """Whether S3 has the bucket, in any region."""
         with self._world.clock.lock:
             return lookups.bucket_exists(self._world, self._world.region, bucket)
+
+    def autoscaler(self, cluster: str) -> Autoscaler | None:
+        """Managed Karpenter's view of the HyperPod cluster (``world.seams.ScalingWorld``)."""
+        with self._world.clock.lock:
+            return autoscaling.view(self._world, cluster)
+
+    def add_node(self, cluster: str, wish: tuple[str, str, str], token: str) -> str:
+        """One more node of (group, type, zone), as the cluster role asks for it."""
+        with self._world.clock.lock:
+            return autoscaling.add_node(self._world, cluster, wish, token)
+
+    def delete_node(self, cluster: str, logical_id: str) -> None:
+        """Give a node up, as the cluster role does it."""
+        with self._world.clock.lock:
+            autoscaling.delete_node(self._world, cluster, logical_id)
 
     def bucket_client(self) -> Any:
         """An S3 client inside the sandbox (``world.seams.BucketWorld``)."""

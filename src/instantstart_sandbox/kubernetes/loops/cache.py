@@ -71,6 +71,10 @@ class Cache:
         if new:
             self._on_node[new].add(key)
 
+    def holds(self, resource: str) -> bool:
+        """Whether the resource is followed."""
+        return resource in self._objects
+
     def get(self, resource: str, key: str) -> Object | None:
         """The present object."""
         return self._objects[resource].get(key)

@@ -98,6 +98,19 @@ class Engine:
         for resource in controller.watched:
             self._by_resource.setdefault(resource, []).append(controller)
 
+    def follow(self, controller: Controller, resource: str) -> None:
+        """Let a controller hear of one more resource: a custom kind that is served only now."""
+        hearers = self._by_resource.setdefault(resource, [])
+        if controller in hearers:
+            return
+        hearers.append(controller)
+        if not self.cache.holds(resource):
+            self.cache.follow([resource])
+            return
+        for obj in self.cache.all(resource):
+            for key in controller.keys(resource, obj):
+                self.enqueue(controller, key)
+
     def now(self) -> float:
         """The virtual moment of what is being done."""
         return self.cluster.clock.now() if self._moment is None else self._moment

@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from instantstart_sandbox.services.hyperpod import (
+    autoscaling,
     batch,
     create,
     events,
@@ -27,7 +28,7 @@ from instantstart_sandbox.world.admin import VERBS
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
-_MODULES = (batch, create, events, health, listing, node_life, operations, plans, provision, settle, software, update)
+_MODULES = (autoscaling, batch, create, events, health, listing, node_life, operations, plans, provision, settle, software, update)
 
 __all__ = ["foreign_cluster", "install"]
 

@@ -129,19 +129,6 @@ def finish_delete(world: World, arn: str) -> None:
     nudge(world, cluster)
 
 
-def autoscaling_ready(world: World, arn: str) -> None:
-    """Managed Karpenter has been set up, or taken down."""
-    cluster = clusters(world).get(arn)
-    scaling = cluster["autoscaling"] if cluster else None
-    if cluster is None or scaling is None:
-        return
-    if scaling["Status"] == "Creating":
-        scaling["Status"] = "InService"
-    elif scaling["Status"] == "Deleting":
-        cluster["autoscaling"] = None
-    nudge(world, cluster)
-
-
 def labels_applied(world: World, arn: str, name: str) -> None:
     """KubernetesConfig has reached the group's nodes: Current becomes Desired."""
     cluster = clusters(world).get(arn)
@@ -163,5 +150,4 @@ TIMERS = {
     "hyperpod.cluster.gone": finish_delete,
     "hyperpod.group.gate": gate,
     "hyperpod.group.labels": labels_applied,
-    "hyperpod.autoscaling": autoscaling_ready,
 }

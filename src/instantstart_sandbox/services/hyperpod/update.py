@@ -73,12 +73,20 @@ def _cluster_fields(ctx: Context, cluster: Cluster, params: dict[str, Any]) -> d
     scaling = params.get("AutoScaling")
     if cluster["autoscaling"] and after["role"] != cluster["role"]:
         raise invalid("ClusterRole cannot be changed while AutoScaling is enabled.")
-    if scaling and scaling["Mode"] == "Enable" and not cluster["autoscaling"]:
-        after["autoscaling"] = scaling | {"Status": "Creating"}
-    elif scaling and scaling["Mode"] == "Disable" and cluster["autoscaling"]:
-        after["autoscaling"] = cluster["autoscaling"] | {"Status": "Deleting"}
+    if scaling:
+        after["autoscaling"] = _switched(cluster, scaling)
     check_autoscaling(ctx, cluster | after)
     return after
+
+
+def _switched(cluster: Cluster, asked: dict[str, Any]) -> dict[str, Any] | None:
+    """AutoScaling after the request; what failed may be tried again, what is going must be gone first."""
+    present: dict[str, Any] | None = cluster["autoscaling"]
+    if asked["Mode"] == "Disable":
+        return present | {"Status": "Deleting"} if present else None
+    if present and present["Status"] == "Deleting":
+        raise conflict(f"AutoScaling of cluster {cluster['name']} is being disabled.")
+    return asked | {"Status": "Creating"} if present is None or present["Status"] == "Failed" else present
 
 
 def _desired_groups(ctx: Context, cluster: Cluster, params: dict[str, Any]) -> dict[str, Group]:
