@@ -7,10 +7,12 @@ make two. A stage that is not sure looks again instead.
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar, cast
 
 import boto3
@@ -58,6 +60,7 @@ class Aws:
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[float, Any]] = {}
         self._identity: Identity | None = None
+        self._ahead = dt.timedelta()
 
     @property
     def partition(self) -> str:
@@ -121,6 +124,7 @@ class Aws:
         """The items under ``key``, page by page. Raises a Problem."""
         try:
             for page in self.client(service).get_paginator(operation).paginate(**params):
+                self._read_clock(page)
                 yield from page.get(key, ())
         except (exceptions.ClientError, exceptions.BotoCoreError) as error:
             raise errors.translate(error, service, operation) from error
@@ -150,9 +154,21 @@ class Aws:
     def _call(self, service: str, operation: str, write: bool, params: dict[str, Any]) -> dict[str, Any]:
         try:
             client = self.client(service, write)
-            return dict(getattr(client, operation)(**params))
+            answer = dict(getattr(client, operation)(**params))
         except (exceptions.ClientError, exceptions.BotoCoreError) as error:
             raise errors.translate(error, service, operation) from error
+        self._read_clock(answer)
+        return answer
+
+    def now(self) -> dt.datetime:
+        """The present by AWS's own clock (the Date header of its last answer): what its times are to be compared with."""
+        return dt.datetime.now(dt.UTC) + self._ahead
+
+    def _read_clock(self, answer: Mapping[str, Any]) -> None:
+        told = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if told:
+            with contextlib.suppress(ValueError):  # a proxy's own idea of a date says nothing
+                self._ahead = parsedate_to_datetime(told).astimezone(dt.UTC) - dt.datetime.now(dt.UTC)
 
 
 class AwsGateway:

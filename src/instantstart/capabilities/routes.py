@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from instantstart.capabilities.capacity.fleet import routes as fleet
 from instantstart.capabilities.clusters import routes as clusters
+from instantstart.capabilities.clusters.imports import routes as imports
 
-ROUTERS = (clusters.router,)
+ROUTERS = (clusters.router, imports.router, fleet.router)

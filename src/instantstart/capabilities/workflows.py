@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from instantstart.capabilities.clusters import workflows as clusters
+from instantstart.capabilities.clusters.imports import workflows as imports
 
-WORKFLOWS = (*clusters.WORKFLOWS,)
+WORKFLOWS = (*clusters.WORKFLOWS, *imports.WORKFLOWS)

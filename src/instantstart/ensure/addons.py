@@ -36,6 +36,13 @@ def find(aws: Aws, cluster: str, name: str) -> dict[str, Any] | None:
     return told
 
 
+def foreign_role(aws: Aws, cluster: str, name: str, tag: str) -> str | None:
+    """The role of an add-on that was not made for ``tag``; None when it is ours, absent or without a role."""
+    have = find(aws, cluster, name)
+    ours = have is None or have.get("tags", {}).get(names.CLUSTER_TAG) == tag
+    return None if ours or have is None else have.get("serviceAccountRoleArn")
+
+
 def default_version(aws: Aws, name: str, kubernetes_version: str) -> str:
     """The default version of an add-on for a Kubernetes version, else the newest compatible. Raises NotFound."""
     versions = [
@@ -61,7 +68,7 @@ def request(aws: Aws, cluster: str, kubernetes_version: str, want: Addon, tags: 
     status = have["status"]
     if status == "CREATE_FAILED":
         if have.get("tags", {}).get(names.OPERATION_TAG) == tags.get(names.OPERATION_TAG):
-            raise _failure(have)
+            raise failure(have)
         aws.remove("eks", "delete_addon", clusterName=cluster, addonName=want.name, preserve=False)
         return Wait(5, f"{want.name} had failed and is being removed, to be made again")
     if status == "DELETING":
@@ -111,7 +118,7 @@ def observe(aws: Aws, cluster: str, name: str) -> dict[str, Any]:
     return {"name": name, "status": have["status"], "version": have["addonVersion"], "issues": told, "waiting_for_nodes": lacking}
 
 
-def _failure(have: dict[str, Any]) -> problems.Conflict:
+def failure(have: dict[str, Any]) -> problems.Conflict:
     """Why an add-on could not be made: somebody else's objects in its way (case 25), or EKS's own sentence."""
     issues = have.get("health", {}).get("issues", [])
     told = "; ".join(f"{i.get('code')}: {i.get('message')}" for i in issues) or "no reason told"

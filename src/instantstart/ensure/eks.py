@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
-from instantstart.kube.client import KubeCluster
 from instantstart.kube.cluster_ref import ClusterRef
-
-_PLUGIN = re.compile(r"amazon-k8s-cni:v(\d+)\.(\d+)\.(\d+)")
-_OLDEST_PLUGIN = (1, 18, 3)
 
 
 def find_cluster(aws: Aws, name: str) -> dict[str, Any] | None:
@@ -63,24 +58,6 @@ def misfit(cluster: dict[str, Any], versions: Sequence[str]) -> tuple[str, str] 
         told = f"The EKS cluster {name} has Kubernetes {cluster['version']}; HyperPod takes {', '.join(versions)}."
         return told, "Upgrade it one minor version at a time: aws eks update-cluster-version."
     return None
-
-
-def check_network_plugin(kube: KubeCluster) -> None:
-    """Raise Conflict when the VPC network plugin is older than HyperPod takes (1.18.3, HyperPod EKS prerequisites).
-
-    A plugin that is not there, or not AWS's, is left to HyperPod's own judgement.
-    """
-    daemon = kube.find("DaemonSet", "aws-node", "kube-system")
-    images = [c["image"] for c in (daemon or {}).get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())]
-    found = next((match for image in images if (match := _PLUGIN.search(image))), None)
-    if found and tuple(int(part) for part in found.groups()) < _OLDEST_PLUGIN:
-        version, oldest = ".".join(found.groups()), ".".join(str(part) for part in _OLDEST_PLUGIN)
-        raise problems.Conflict(
-            "eks.network_plugin_too_old",
-            f"The VPC network plugin of {kube.ref.name} is {version}; HyperPod needs {oldest} or newer.",
-            hint="Update the add-on vpc-cni (aws eks update-addon), then retry.",
-            evidence={"version": version, "oldest": oldest},
-        )
 
 
 def ref(cluster: dict[str, Any], region: str) -> ClusterRef:

@@ -148,7 +148,7 @@ _DESCRIBES = ["Instances", "InstanceTypes", "NetworkInterfaces", "Tags", "Vpcs",
 _IMAGES = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetAuthorizationToken", "ecr:GetDownloadUrlForLayer"]
 
 
-def node_role(aws: Aws, derived: names.Names, boundary: str | None = None) -> identity.Role:
+def node_role(aws: Aws, derived: names.Names, eks_cluster: str, boundary: str | None = None) -> identity.Role:
     """The execution role of the nodes: least privilege for HyperPod on EKS (aws-facts A8.2)."""
     partition, account = aws.partition, aws.identity().account
     anywhere = f"arn:{partition}:ec2:{aws.region}:{account}:"
@@ -159,7 +159,7 @@ def node_role(aws: Aws, derived: names.Names, boundary: str | None = None) -> id
         principals.allow([f"ec2:Describe{noun}" for noun in _DESCRIBES], "*"),
         principals.allow(["ec2:CreateTags"], f"{anywhere}network-interface/*"),
         principals.allow(_IMAGES, "*"),
-        principals.allow(["eks-auth:AssumeRoleForPodIdentity"], aws.arn("eks", f"cluster/{derived.eks_cluster}")),
+        principals.allow(["eks-auth:AssumeRoleForPodIdentity"], aws.arn("eks", f"cluster/{eks_cluster}")),
         principals.allow(["s3:GetObject", "s3:ListBucket"], [f"arn:{partition}:s3:::{derived.scripts_bucket}{end}" for end in ("", "/*")]),
     )
     trust, managed = principals.service_trust("sagemaker"), ("AmazonSageMakerClusterInstanceRolePolicy",)

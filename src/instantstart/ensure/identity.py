@@ -150,6 +150,24 @@ def remove_oidc_provider(aws: Aws, arn: str, tag: str) -> Wait | None:
     return Wait(0, "Removed the OIDC provider of the cluster")
 
 
+def has_oidc_provider(aws: Aws, issuer: str) -> bool:
+    """Whether IAM knows a cluster's issuer, whoever registered it."""
+    listed = aws.read("iam", "list_open_id_connect_providers")["OpenIDConnectProviderList"]
+    return provider_arn(aws, issuer) in {item["Arn"] for item in listed}
+
+
+def access_policies(aws: Aws, cluster: str, principal_arn: str) -> tuple[str, ...] | str | None:
+    """The policies of a principal's access entry; None when it has no entry, ``unknown`` when that cannot be read."""
+    entry = {"clusterName": cluster, "principalArn": principal_arn}
+    try:
+        aws.read("eks", "describe_access_entry", **entry)
+        return tuple(p["policyArn"] for p in aws.pages("eks", "list_associated_access_policies", "associatedAccessPolicies", **entry))
+    except problems.NotFound:
+        return None
+    except (problems.Denied, problems.Invalid, problems.Conflict):  # not ours to read, or a cluster whose mode knows no entries
+        return "unknown"
+
+
 def list_our_oidc_providers(aws: Aws, tag: str) -> list[str]:
     """The ARNs of OIDC providers that carry our cluster tag."""
     ours = []

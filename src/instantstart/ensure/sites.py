@@ -13,8 +13,12 @@ from typing import Any
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
 from instantstart.ensure import eks, stacks
+from instantstart.ensure.releases import Release
 from instantstart.kube.client import KubeCluster
 from instantstart.store.records import ClusterRow
+
+#: the set of bundles that HyperPod needs before it makes a cluster
+_DEPENDENCIES = "hyperpod-dependencies"
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,20 @@ class Site:
         found: KubeCluster = room.kube.cluster(eks.ref(eks.get_cluster(self.aws, self.eks_cluster), self.aws.region))
         return found
 
+    def dependencies(self, room: Any) -> list[Release]:
+        """The pinned HyperPod dependencies for this place. Raises NotFound that says where bundles are looked for when there are none."""
+        facts = {
+            "region": self.aws.region,
+            "partition": self.aws.partition,
+            "account": self.names.account,
+            "cluster": self.eks_cluster,
+            "dns_suffix": self.aws.dns_suffix,
+        }
+        found = room.bundles.in_set(_DEPENDENCIES)
+        if not found:
+            room.bundles.get(_DEPENDENCIES)
+        return [bundle.release(facts) for bundle in found]
+
 
 def site(room: Any, spec: Any) -> Site:
     """The site of a spec that has ``tag`` and ``region``."""
@@ -82,6 +100,11 @@ def find(room: Any, tag: str) -> Site:
             hint="List the clusters; one in another region must be imported or created from here first.",
         )
     return where
+
+
+def placed(room: Any, row: ClusterRow) -> Site:
+    """The site of a line of the register, also of one that is not written yet."""
+    return _placed(room, row.tag, row.region, row)
 
 
 def _placed(room: Any, tag: str, region: str, row: ClusterRow | None) -> Site:

@@ -29,7 +29,12 @@ class Settled(Enum):
 def find(cluster: KubeCluster, release: Release) -> list[Resource]:
     """Workloads of others, in any namespace, that already play a role of this release."""
     own = {identity(resource) for resource in release.resources}
-    return [found for role in release.roles for found in _players(cluster, role) if identity(found) not in own]
+    return [found for role in release.roles for found in players(cluster, role) if identity(found) not in own]
+
+
+def told(others: Sequence[Resource]) -> str:
+    """Whose copies these are: ``by Helm release x: DaemonSet kube-system/y``."""
+    return _told(_named(others))
 
 
 def settle_role(cluster: KubeCluster, release: Release, takeover: Takeover) -> Settled:
@@ -64,7 +69,8 @@ def settle_names(cluster: KubeCluster, release: Release, takeover: Takeover) -> 
     return [identity(other) for other in others]
 
 
-def _players(cluster: KubeCluster, role: Role) -> Iterator[Resource]:
+def players(cluster: KubeCluster, role: Role) -> Iterator[Resource]:
+    """The workloads of others that play a role."""
     for kind in role.kinds:
         for found in cluster.list(kind):
             if not is_ours(found) and _plays(found, role):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from ..world.seams import Addon
 from .addon_manifests import MANIFESTS
 from .aws_view import AwsView
 from .loops.engine import Controller, Engine
@@ -16,6 +17,14 @@ _APPLIED = "sandbox.instantstart.dev/addons"
 #: An add-on that could not be created has left nothing behind.
 _PRESENT = frozenset({"CREATING", "ACTIVE", "UPDATING", "DEGRADED", "UPDATE_FAILED", "DELETE_FAILED"})
 _FIRST = {"Namespace": 0, "CustomResourceDefinition": 1, "ServiceAccount": 2}
+
+
+def _of_version(obj: Object, version: str) -> Object:
+    """With images of the add-on's version: what a reader of a DaemonSet tells an old network plugin by."""
+    if obj["kind"] in ("Deployment", "DaemonSet") and version:
+        for container in obj["spec"]["template"]["spec"]["containers"]:
+            container["image"] = f"{container['image'].rpartition(':')[0]}:{version}"
+    return obj
 
 
 class AddonController(Controller):
@@ -59,12 +68,12 @@ class AddonController(Controller):
         if addon is not None and addon.status in _PRESENT:
             digest = short_hash([addon.version, addon.configuration])
             if applied != digest:
-                await self._apply(key, addon.configuration, digest)
+                await self._apply(key, addon, digest)
         elif applied is not None and (addon is None or addon.status == "DELETING"):
             await self._remove(key)
 
-    async def _apply(self, name: str, configuration: Object, digest: str) -> None:
-        objects = MANIFESTS[name](configuration)
+    async def _apply(self, name: str, addon: Addon, digest: str) -> None:
+        objects = [_of_version(obj, addon.version) for obj in MANIFESTS[name](addon.configuration)]
         for obj in sorted(objects, key=lambda o: _FIRST.get(o["kind"], 3)):
             metadata = {**obj["metadata"], "labels": {**labels_of(obj), ADDON_LABEL: name}}
             await self.client.apply(self._resource(obj), {**obj, "metadata": metadata})

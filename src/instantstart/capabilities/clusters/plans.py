@@ -7,7 +7,7 @@ from instantstart.capabilities.clusters import rules, specs, stages
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
-from instantstart.ensure import addons, eks, hyperpod, manifests, sites
+from instantstart.ensure import addons, belongings, hyperpod, manifests, network_plugin, sites
 from instantstart.ensure.findings import Finding, refusal
 from instantstart.ensure.sites import Site
 
@@ -50,10 +50,10 @@ def plan_eks(room: Room, target: specs.EksTarget) -> Plan:
 
 def plan_dependencies(room: Room, where: Site) -> Plan:
     """What dependencies.configure would make or change in the cluster, by the server's own dry run."""
-    kube = room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
-    changes = [c for release in stages.releases(room, where) for c in manifests.plan(kube, release)]
+    kube = where.kube(room)
+    changes = [c for release in where.dependencies(room) for c in manifests.plan(kube, release)]
     by = {action: tuple(c.object for c in changes if c.action == action) for action in ("create", "update", "conflict")}
-    states = [(name, addons.observe(where.aws, where.names.eks_cluster, name)["status"]) for name in (stages.POD_IDENTITY, stages.S3_CSI)]
+    states = [(name, addons.observe(where.aws, where.eks_cluster, name)["status"]) for name in (stages.POD_IDENTITY, stages.S3_CSI)]
     asked = tuple(f"add-on {name}" for name, status in states if status in ("ABSENT", "CREATE_FAILED"))
     clashes = tuple(f"{name} is somebody else's; overwrite_conflicts takes it over." for name in by["conflict"])
     return Plan(make=(*asked, *by["create"]), change=by["update"], warnings=clashes)
@@ -75,7 +75,9 @@ def plan_storage(where: Site, ask: specs.StorageAsk) -> Plan:
 
 def checked(room: Room, where: Site, target: specs.HyperPodTarget) -> specs.HyperPodTarget:
     """The same target, when nothing the preflight can know stands in its way. Raises its refusal."""
-    if hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster) is None:
+    if hyperpod.find_cluster(where.aws, where.hyperpod_cluster) is None:
+        if where.imported:
+            network_plugin.check(where.kube(room))
         refused = refusal(_group_findings(room, where, target))
         if refused:
             raise refused
@@ -89,6 +91,8 @@ def _group_findings(room: Room, where: Site, target: specs.HyperPodTarget) -> li
 
 def plan_delete(room: Room, where: Site, delete_data: bool) -> Plan:
     """What cluster.delete would remove and keep, and the running work it would end."""
+    if where.imported:
+        return _plan_delete_imported(room, where, delete_data)
     derived, warnings = where.names, []
     have = hyperpod.find_cluster(where.aws, derived.hyperpod_cluster)
     if have:
@@ -105,9 +109,33 @@ def plan_delete(room: Room, where: Site, delete_data: bool) -> Plan:
     return Plan(remove=remove, keep=keep, warnings=tuple(warnings))
 
 
+def deletable(where: Site, target: specs.DeleteTarget) -> specs.DeleteTarget:
+    """The same target, when the cluster is ours to delete or holds something that is. Raises Conflict that offers to forget it."""
+    if where.imported:
+        belongings.check_deletable(where)
+    return target
+
+
+def _plan_delete_imported(room: Room, where: Site, delete_data: bool) -> Plan:
+    """Of a cluster that others made only what bears our tag goes. Raises Conflict when nothing does, or others' nodes rest on it."""
+    belongings.check_deletable(where)
+    remove, warnings = belongings.on_aws(where), []
+    try:
+        remove += belongings.in_kubernetes(where.kube(room), where.dependencies(room))
+    except problems.Problem as problem:
+        warnings.append(f"What is ours inside the cluster could not be read: {problem.detail}")
+    data = f"bucket {where.names.data_bucket}"
+    spared = [] if delete_data or data not in remove else [f"{data}, if it holds data"]
+    return Plan(
+        remove=(f"in account {where.names.account}, region {where.names.region}:", *remove),
+        keep=(f"EKS cluster {where.eks_cluster}, its network and whatever others made", *spared),
+        warnings=(*warnings, *_running_work(room, where)),
+    )
+
+
 def _running_work(room: Room, where: Site) -> list[str]:
     try:
-        kube = room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
+        kube = where.kube(room)
         pods = [p["metadata"] for p in kube.list("Pod", fields="status.phase=Running")]
     except problems.Problem as problem:
         return [f"Running work could not be read: {problem.detail}"]

@@ -10,7 +10,7 @@ from typing import Any
 from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Wait, pace
 from instantstart.capabilities.room import Room
-from instantstart.ensure import buckets, eks, hyperpod, identity, leftovers, network, outside, stacks
+from instantstart.ensure import belongings, buckets, compute_group, eks, hyperpod, identity, leftovers, network, outside, stacks
 from instantstart.ensure.sites import Site, site
 from instantstart.operations.declare import Run
 
@@ -25,21 +25,24 @@ _MOST_DELETIONS = 5
 def survey(room: Room, run: Run) -> Outcome:
     """Write down what the later stages need once the cluster itself is gone."""
     where = site(room, run.spec)
-    cluster = eks.find_cluster(where.aws, where.names.eks_cluster)
+    cluster = eks.find_cluster(where.aws, where.eks_cluster)
     stack = stacks.find_stack(where.aws, where.names.stack)
     if stack:
         stacks.check_ours(stack, where.tag)
-    if cluster and cluster.get("tags", {}).get(names.CLUSTER_TAG) != where.tag:
+    theirs = cluster if cluster and where.imported else None  # it stays, but what of it is ours lies in its VPC
+    if cluster and (where.imported or cluster.get("tags", {}).get(names.CLUSTER_TAG) != where.tag):
         cluster = None  # somebody else's: it is why ours was never made, and is not looked at any more
-    vpc_id = cluster["resourcesVpcConfig"]["vpcId"] if cluster else stack.outputs.get("VpcId") if stack else None
+    place = cluster or theirs
+    vpc_id = place["resourcesVpcConfig"]["vpcId"] if place else stack.outputs.get("VpcId") if stack else None
     vpc_id = vpc_id or (network.find_tagged_vpc(where.aws, where.tag))
-    return Done({"vpc_id": vpc_id, "has_eks": cluster is not None, "providers": identity.list_our_oidc_providers(where.aws, where.tag)})
+    ours = identity.list_our_oidc_providers(where.aws, where.tag)
+    return Done({"vpc_id": vpc_id, "has_eks": cluster is not None, "stays": theirs and theirs["name"], "providers": ours})
 
 
 def release_services(room: Room, run: Run) -> Outcome:
     """Remove what in Kubernetes owns something outside: load balancers, volumes. No draining: everything goes (case 7)."""
     where = site(room, run.spec)
-    cluster = eks.find_cluster(where.aws, where.names.eks_cluster) if run.learned["survey"]["has_eks"] else None
+    cluster = eks.find_cluster(where.aws, where.eks_cluster) if run.learned["survey"]["has_eks"] else None
     if cluster is None or cluster["status"] not in ("ACTIVE", "UPDATING"):
         return Done(already=True)
     try:
@@ -58,7 +61,7 @@ def release_services(room: Room, run: Run) -> Outcome:
 def remove_hyperpod(room: Room, run: Run) -> Outcome:
     """The HyperPod cluster, to the end: roles and subnets must outlive it, or it hangs in Deleting."""
     where = site(room, run.spec)
-    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
     if have is None:
         return Done(already=run.waited_seconds < 5)
     try:
@@ -79,16 +82,32 @@ def _delete_hyperpod(where: Site, run: Run, have: dict[str, Any]) -> Outcome:
     return Wait(10, "SageMaker took the deletion")
 
 
-def remove_leftovers(room: Room, run: Run) -> Outcome:
-    """Load balancers, interfaces and groups that Kubernetes made and nobody removed."""
+def remove_inside(room: Room, run: Run) -> Outcome:
+    """What is ours inside an imported cluster, which stays: claims, dependencies, add-ons."""
     where = site(room, run.spec)
+    if not run.learned["survey"]["stays"]:
+        return Done(already=True)
+    return belongings.remove_inside(where, where.kube(room), where.dependencies(room))
+
+
+def remove_access(room: Room, run: Run) -> Outcome:
+    """Our own way into an imported cluster, when we had made it: last, as all the rest inside needs it."""
+    where = site(room, run.spec)
+    return (belongings.remove_access(where) if run.learned["survey"]["stays"] else None) or Done()
+
+
+def remove_leftovers(room: Room, run: Run) -> Outcome:
+    """Load balancers, interfaces and groups that Kubernetes made and nobody removed. Those of a cluster that stays are its own."""
+    where = site(room, run.spec)
+    if where.imported:
+        return Done(already=True)
     place = _vpc(where, run)
     return (leftovers.remove_step(where.aws, place) if place else None) or Done()
 
 
 def _vpc(where: Site, run: Run) -> leftovers.Vpc | None:
     vpc_id = run.learned["survey"]["vpc_id"]
-    return leftovers.look(where.aws, vpc_id, where.names.eks_cluster, where.tag) if vpc_id else None
+    return leftovers.look(where.aws, vpc_id, where.eks_cluster, where.tag) if vpc_id else None
 
 
 def remove_subnets(room: Room, run: Run) -> Outcome:
@@ -96,6 +115,8 @@ def remove_subnets(room: Room, run: Run) -> Outcome:
     where = site(room, run.spec)
     place = _vpc(where, run)
     step = network.remove_compute_subnet_step(where.aws, place.vpc_id, where.tag) if place else None
+    if place and step is None:
+        step = compute_group.remove_step(where.aws, place.vpc_id, where.tag)
     if place and step and run.waited_seconds > _PATIENCE_SECONDS:
         ours = {s.subnet_id for s in network.list_subnets(where.aws, place.vpc_id) if s.tags.get(names.CLUSTER_TAG) == where.tag}
         found = leftovers.blockers(where.aws, place, ours)

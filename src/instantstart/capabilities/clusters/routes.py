@@ -200,7 +200,7 @@ def delete_cluster(
     exact = f"cluster.delete {where.aws.region} {cluster} data={delete_data}"
     if dry_run:
         return promise(response, approve(room, caller, exact, plans.plan_delete(room, where, delete_data)))
-    target = specs.DeleteTarget(tag=cluster, region=where.aws.region, delete_data=delete_data)
+    target = plans.deletable(where, specs.DeleteTarget(tag=cluster, region=where.aws.region, delete_data=delete_data))
     return begin_approved(room, caller, response, Wish("cluster.delete", target, key, exact, approval))
 
 
@@ -264,7 +264,9 @@ def run_preflight(room: RoomDep, _caller: Viewer, ask: specs.RunPreflight) -> Pr
 def _target(room: Room, kind: type[Any], ask: Any) -> Any:
     """The spec of an operation that makes a new cluster: with a tag and a region, and nothing else added."""
     tag = ask.tag or names.generate_tag(room.clock.now().date())
-    return kind(**{**ask.model_dump(), "tag": tag, "region": room.aws.region(ask.region).region})
+    target = kind(**{**ask.model_dump(), "tag": tag, "region": room.aws.region(ask.region).region})
+    rules.check_not_imported(room.store.clusters.find(tag))
+    return target
 
 
 def _placed(kind: type[Any], where: Site, ask: Any) -> Any:

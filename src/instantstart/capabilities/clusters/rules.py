@@ -13,6 +13,7 @@ from instantstart.capabilities.clusters import specs
 from instantstart.ensure import cidr, eks, hyperpod, network, offers, permissions, stacks
 from instantstart.ensure.findings import Finding
 from instantstart.ensure.sites import Site
+from instantstart.store.records import ClusterRow
 
 VPC_QUOTA, ADDRESS_QUOTA = "L-F678F1CE", "L-0263D0A3"
 _QUOTA_HINT = "Request an increase in Service Quotas; approval takes hours to days."
@@ -70,7 +71,7 @@ def observe(where: Site, ask: specs.RunPreflight | specs.ClusterTarget, now: flo
         "subnet": lambda: _maybe(lambda: network.get_subnet(aws, str(ask.subnet_id))) if ask.subnet_id else None,
         "subnets": lambda: _maybe(lambda: tuple(network.list_subnets(aws, str(ask.vpc_id)))) if ask.vpc_id else (),
         "stack": lambda: stacks.find_stack(aws, where.names.stack),
-        "eks": lambda: eks.find_cluster(aws, where.names.eks_cluster),
+        "eks": lambda: eks.find_cluster(aws, where.eks_cluster),
         "denied": lambda: permissions.unmet(aws, where.names, identity.principal_arn),
     }
     return Facts(
@@ -310,10 +311,22 @@ def max_pods(instance_type: str, facts: dict[str, Any] | None) -> int | None:
     return small.get(size, 49)
 
 
+def check_not_imported(row: ClusterRow | None) -> None:
+    """Raise Conflict when the tag is an imported cluster's: its network and EKS cluster are there, and not ours to make."""
+    if row is not None and row.origin == "imported":
+        raise problems.Conflict(
+            "cluster.imported",
+            f"{row.tag} is the imported EKS cluster {row.eks_name} in {row.region}: its network and control plane are there already.",
+            hint="Configure dependencies and create HyperPod on it, or choose another tag for a new cluster.",
+            evidence={"eks_cluster": row.eks_name, "region": row.region},
+        )
+
+
 def check_names(where: Site, facts: Facts) -> Finding | None:
     """A stack or EKS cluster of a derived name that is not ours stands in the way."""
     taken = {f"A stack named {facts.stack.name}": facts.stack.tags} if facts.stack else {}
-    taken |= {f"An EKS cluster named {facts.eks['name']}": facts.eks.get("tags", {})} if facts.eks else {}
+    foreign = facts.eks is not None and not where.imported
+    taken |= {f"An EKS cluster named {facts.eks['name']}": facts.eks.get("tags", {})} if facts.eks and foreign else {}
     for told, tags in taken.items():
         if tags.get(names.CLUSTER_TAG) != where.tag:
             return Finding("names", "fail", f"{told} exists and was not made for {where.tag}.", "Choose another tag.")

@@ -17,23 +17,25 @@ from instantstart.ensure import (
     addons,
     buckets,
     cidr,
+    compute_group,
     eks,
     hyperpod,
     identity,
     manifests,
     network,
+    network_plugin,
     nodes,
     offers,
-    outside,
     principals,
     scripts,
     slots,
     stacks,
+    strangers,
+    summaries,
     volumes,
     workloads,
 )
 from instantstart.ensure.findings import refusal
-from instantstart.ensure.releases import Release
 from instantstart.ensure.sites import Site, site
 from instantstart.ensure.strangers import Takeover
 from instantstart.kube.client import KubeCluster
@@ -42,7 +44,6 @@ from instantstart.operations.declare import Run
 EKS_TYPICAL, ACCESS_GRACE, JOIN_TYPICAL, _VERIFY_PATIENCE = 720.0, 120.0, 60.0, 300.0
 HYPERPOD_TYPICAL, NODES_TYPICAL = 300.0, 60.0
 POD_IDENTITY, S3_CSI, CERT_MANAGER = "eks-pod-identity-agent", "aws-mountpoint-s3-csi-driver", "cert-manager"
-DEPENDENCIES = "hyperpod-dependencies"
 S3_CSI_ACCOUNT = ("kube-system", "s3-csi-driver-sa")
 _EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
 
@@ -53,7 +54,8 @@ _EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
 def check_account(room: Room, run: Run) -> Outcome:
     """Refuse before the first call what would fail after the long ones."""
     where, whole = site(room, run.spec), isinstance(run.spec, specs.ClusterTarget)
-    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    rules.check_not_imported(room.store.clusters.find(where.tag))
+    have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
     if have:
         hyperpod.check_ours(where.aws, have, where.tag)
         return Done({"account": where.names.account, "region": where.aws.region}, already=True)
@@ -100,7 +102,7 @@ def make_stack(room: Room, run: Run) -> Outcome:
     mine = f"{run.id}-{run.attempt}"
     if stack is None:
         if "kubernetes_version" not in run.learned["account"]:
-            raise problems.Conflict("stack.gone", f"{where.names.hyperpod_cluster} stands, but its stack {where.names.stack} is gone.")
+            raise problems.Conflict("stack.gone", f"{where.hyperpod_cluster} stands, but its stack {where.names.stack} is gone.")
         tags = {**where.tags, names.OPERATION_TAG: mine}
         stacks.create_stack(where.aws, where.names.stack, _template(), _parameters(where, run), tags, run.token("create"))
         return Wait(5, "CloudFormation took the stack")
@@ -140,9 +142,14 @@ def _parameters(where: Site, run: Run) -> dict[str, str]:
 
 
 def open_access(room: Room, run: Run) -> Outcome:
-    """An access entry for our own principal: the cluster is made without a creator's hidden right."""
+    """An access entry for our own principal: the cluster is made without a creator's hidden right.
+
+    An imported cluster gets none here: nothing of it is changed without being asked (the import can be asked for it).
+    """
     where = site(room, run.spec)
-    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
+    if where.imported:
+        return Done(already=True)
+    cluster = eks.get_cluster(where.aws, where.eks_cluster)
     eks.check_ours(cluster, where.tag)
     wrong = eks.misfit(cluster, offers.list_kubernetes_versions(where.aws))
     if wrong:
@@ -156,20 +163,20 @@ def open_access(room: Room, run: Run) -> Outcome:
 def reach(room: Room, run: Run) -> Outcome:
     """A verified answer of the API server, by its own endpoint and CA; a new entry takes some seconds to count."""
     where = site(room, run.spec)
-    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
+    cluster = eks.get_cluster(where.aws, where.eks_cluster)
     try:
         kube = room.kube.cluster(eks.ref(cluster, where.aws.region))
         kube.list("Namespace")
-        eks.check_network_plugin(kube)
+        network_plugin.check(kube)
         return Done({"endpoint": cluster["endpoint"], "version": kube.version(), "eks_arn": cluster["arn"]})
     except problems.Denied as problem:
-        if run.waited_seconds > ACCESS_GRACE:
+        if where.imported or run.waited_seconds > ACCESS_GRACE:
             raise
         return Wait(2, f"The new access entry is not in force yet: {problem.detail}")
 
 
 def _kube(room: Room, where: Site) -> KubeCluster:
-    return room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
+    return where.kube(room)
 
 
 # The dependencies
@@ -178,7 +185,7 @@ def _kube(room: Room, where: Site) -> KubeCluster:
 def make_oidc_provider(room: Room, run: Run) -> Outcome:
     """Let IAM trust the cluster's service accounts: the issuer is this cluster's, never an older one's."""
     where = site(room, run.spec)
-    issuer = eks.get_cluster(where.aws, where.names.eks_cluster)["identity"]["oidc"]["issuer"]
+    issuer = eks.get_cluster(where.aws, where.eks_cluster)["identity"]["oidc"]["issuer"]
     return identity.ensure_oidc_provider(where.aws, issuer, where.tags)
 
 
@@ -200,7 +207,7 @@ def make_s3_csi_role(room: Room, run: Run) -> Outcome:
 
 
 def _s3_csi_role(where: Site, allowed: list[str]) -> identity.Role:
-    issuer = eks.get_cluster(where.aws, where.names.eks_cluster)["identity"]["oidc"]["issuer"]
+    issuer = eks.get_cluster(where.aws, where.eks_cluster)["identity"]["oidc"]["issuer"]
     trust = principals.web_identity_trust(identity.provider_arn(where.aws, issuer), issuer, *S3_CSI_ACCOUNT)
     arns = [f"arn:{where.aws.partition}:s3:::{bucket}" for bucket in sorted(allowed)]
     objects = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject"]
@@ -223,35 +230,25 @@ def ask_s3_csi(room: Room, run: Run) -> Outcome:
 
 def _ask_addon(room: Room, run: Run, wanted: addons.Addon) -> Outcome:
     where = site(room, run.spec)
-    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
+    cluster = eks.get_cluster(where.aws, where.eks_cluster)
+    have = addons.find(where.aws, cluster["name"], wanted.name) if where.imported and not wanted.overwrite else None
+    if have and have.get("tags", {}).get(names.CLUSTER_TAG) != where.tag:
+        return Done({"addon": wanted.name, "version": have["addonVersion"], "status": have["status"]}, already=True)
     return addons.request(where.aws, cluster["name"], cluster["version"], wanted, _tags_of_this_try(where, run), run.token(wanted.name))
 
 
 def apply_bundles(room: Room, run: Run) -> Outcome:
     """The HyperPod dependencies, from pinned bundles: SageMaker looks for them before it makes a cluster."""
     where = site(room, run.spec)
-    takeover = Takeover.overwrite if run.spec.overwrite_conflicts else Takeover.refuse
+    kept = Takeover.adopt if where.imported else Takeover.refuse  # what an imported cluster has is used as it is
+    takeover = Takeover.overwrite if run.spec.overwrite_conflicts else kept
     kube, applied = _kube(room, where), {}
-    for release in releases(room, where):
+    for release in where.dependencies(room):
         outcome = manifests.ensure(kube, release, takeover)
         if isinstance(outcome, Wait):
             return outcome
         applied[release.name] = release.version
     return Done({"bundles": applied})
-
-
-def releases(room: Room, where: Site) -> list[Release]:
-    """The pinned dependencies for this place."""
-    facts = {
-        "region": where.aws.region,
-        "partition": where.aws.partition,
-        "account": where.names.account,
-        "cluster": where.names.eks_cluster,
-    }
-    found = room.bundles.in_set(DEPENDENCIES)
-    if not found:
-        room.bundles.get(DEPENDENCIES)  # says where bundles are looked for, and how they are made
-    return [bundle.release({**facts, "dns_suffix": where.aws.dns_suffix}) for bundle in found]
 
 
 def await_dependencies(room: Room, run: Run) -> Outcome:
@@ -276,12 +273,15 @@ def observe_dependencies(room: Room, where: Site, kube: KubeCluster, *, cert_man
     wanted = [POD_IDENTITY, S3_CSI, *([CERT_MANAGER] if cert_manager else [])]
     seen = []
     for name in wanted:
-        told = addons.observe(where.aws, where.names.eks_cluster, name)
+        told = addons.observe(where.aws, where.eks_cluster, name)
         state = "waiting_for_nodes" if told["waiting_for_nodes"] else "ready" if told["status"] == "ACTIVE" else told["status"].lower()
         seen.append({"name": name, "kind": "add-on", "version": told["version"], "state": state, "why": "; ".join(told["issues"]) or None})
-    for release in releases(room, where):
+    for release in where.dependencies(room):
         state = workloads.observe(kube, release)
-        seen.append({"name": release.name, "kind": "bundle", "version": release.version, "state": state.state.value, "why": state.why})
+        others = strangers.find(kube, release) if state.state is workloads.State.absent and where.imported else ()
+        stands, why = ("ready", strangers.told(others)) if others else (state.state.value, state.why)
+        version = None if others else release.version
+        seen.append({"name": release.name, "kind": "bundle", "version": version, "state": stands, "why": why})
     return seen
 
 
@@ -291,7 +291,8 @@ def observe_dependencies(room: Room, where: Site, kube: KubeCluster, *, cert_man
 def make_node_role(room: Room, run: Run) -> Outcome:
     """The execution role of the nodes: also what HyperPod itself uses to remove their interfaces at the end."""
     where = site(room, run.spec)
-    return identity.ensure_role(where.aws, hyperpod.node_role(where.aws, where.names, where.boundary), where.tags)
+    wanted = hyperpod.node_role(where.aws, where.names, where.eks_cluster, where.boundary)
+    return identity.ensure_role(where.aws, wanted, where.tags)
 
 
 def make_scripts(room: Room, run: Run) -> Outcome:
@@ -314,14 +315,14 @@ def place_subnet(room: Room, run: Run) -> Outcome:
     zone = offers.find_zone(where.aws, spec.zone)
     if zone is None:
         raise problems.Invalid("zone.unknown", f"{spec.zone} is no zone this account can use in {where.aws.region}.")
-    vpc_id = eks.get_cluster(where.aws, where.names.eks_cluster)["resourcesVpcConfig"]["vpcId"]
+    vpc_id = eks.get_cluster(where.aws, where.eks_cluster)["resourcesVpcConfig"]["vpcId"]
     return network.ensure_compute_subnet(where.aws, vpc_id, zone.zone_id, spec.subnet_id, where.tags, run.token("subnet"))
 
 
 def request_cluster(room: Room, run: Run) -> Outcome:
     """Ask SageMaker once: the derived name is the token, our tag says whose it is."""
     where = site(room, run.spec)
-    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
     if have is None:
         return _create_hyperpod(where, run)
     where.aws.cached(f"ours {have['ClusterArn']}", 60, lambda: hyperpod.check_ours(where.aws, have, where.tag))
@@ -334,13 +335,18 @@ def request_cluster(room: Room, run: Run) -> Outcome:
 
 
 def _create_hyperpod(where: Site, run: Run) -> Wait:
-    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
+    cluster = eks.get_cluster(where.aws, where.eks_cluster)
     stack = stacks.find_stack(where.aws, where.names.stack)
-    groups = [stack.outputs["ComputeSecurityGroupId"]] if stack else []
-    groups.append(cluster["resourcesVpcConfig"]["clusterSecurityGroupId"])
+    vpc = cluster["resourcesVpcConfig"]
+    own = (
+        Done({"group_id": stack.outputs["ComputeSecurityGroupId"]}) if stack else compute_group.ensure(where.aws, vpc["vpcId"], where.tags)
+    )
+    if isinstance(own, Wait):
+        return own
+    groups = (own.learned["group_id"], vpc["clusterSecurityGroupId"])
     network.check_efa_rules(where.aws, groups[0])
     place = hyperpod.Place(
-        cluster["arn"], run.learned["subnet"]["subnet_id"], tuple(groups), scripts.uri(where.names.scripts_bucket), scripts.ENTRY
+        cluster["arn"], run.learned["subnet"]["subnet_id"], groups, scripts.uri(where.names.scripts_bucket), scripts.ENTRY
     )
     request = hyperpod.create_request(where.aws, where.names, run.spec, place, _tags_of_this_try(where, run))
     return Wait(10, hyperpod.request(where.aws, request, run.waited_seconds))
@@ -362,9 +368,9 @@ def _clear_failed(where: Site, run: Run, have: dict[str, Any]) -> Wait:
 def await_nodes(room: Room, run: Run) -> Outcome:
     """Every wanted node Running in SageMaker; a partial arrival is shown as such, with the event that says why."""
     where = site(room, run.spec)
-    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
     if have is None:
-        raise problems.NotFound("hyperpod.not_found", f"The HyperPod cluster {where.names.hyperpod_cluster} is gone.")
+        raise problems.NotFound("hyperpod.not_found", f"The HyperPod cluster {where.hyperpod_cluster} is gone.")
     seen = hyperpod.arrival(where.aws, have, run.spec.instance_group_name)
     if seen.is_complete:
         return Done({"running": seen.running, "wanted": seen.wanted})
@@ -386,7 +392,7 @@ def await_join(room: Room, run: Run) -> Outcome:
     where = site(room, run.spec)
     kube = _kube(room, where)
     running = {
-        n["InstanceId"] for n in hyperpod.list_nodes(where.aws, where.names.hyperpod_cluster) if n["InstanceStatus"]["Status"] == "Running"
+        n["InstanceId"] for n in hyperpod.list_nodes(where.aws, where.hyperpod_cluster) if n["InstanceStatus"]["Status"] == "Running"
     }
     joined = [n for n in nodes.read(kube) if n.instance_id in running]
     ready = [n for n in joined if n.usable]
@@ -418,9 +424,12 @@ def make_data_bucket(room: Room, run: Run) -> Outcome:
 
 
 def allow_bucket(room: Room, run: Run) -> Outcome:
-    """Let the S3 driver reach the bucket, beside those it already may."""
+    """Let the S3 driver reach the bucket, beside those it already may. A driver of somebody else's keeps its own role."""
     where = site(room, run.spec)
-    return identity.ensure_role(where.aws, _s3_csi_role(where, _allowed_buckets(where, run.learned["bucket"]["bucket"])), where.tags)
+    role, bucket = addons.foreign_role(where.aws, where.eks_cluster, S3_CSI, where.tag), run.learned["bucket"]["bucket"]
+    if where.imported and role:
+        return Done(already=True, note=f"The S3 driver uses {role}, which is not ours: that role must be allowed {bucket}.")
+    return identity.ensure_role(where.aws, _s3_csi_role(where, _allowed_buckets(where, bucket)), where.tags)
 
 
 def make_claim(room: Room, run: Run) -> Outcome:
@@ -443,30 +452,10 @@ def make_claim(room: Room, run: Run) -> Outcome:
 def verify(room: Room, run: Run) -> Outcome:
     """Read everything anew, and say what is."""
     where = site(room, run.spec)
-    cluster = eks.get_cluster(where.aws, where.names.eks_cluster)
-    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
-    kube = _kube(room, where)
-    groups = have["InstanceGroups"] if have else []
-    seen, wanted = nodes.read(kube), sum(g["TargetCount"] for g in groups)
-    kinds = {g["InstanceGroupName"]: hyperpod.capacity_type(g) for g in groups}
-    ready = [n for n in seen if n.usable]
-    claims = outside.list_s3_claims(kube)
-    summary = {
-        "tag": where.tag,
-        "account": where.names.account,
-        "region": where.aws.region,
-        "eks": {"name": cluster["name"], "arn": cluster["arn"], "status": cluster["status"], "version": cluster["version"]},
-        "hyperpod": {"name": have["ClusterName"], "arn": have["ClusterArn"], "status": have["ClusterStatus"]} if have else None,
-        "nodes": {"wanted": wanted, "ready": len(ready), "items": [_told(n, kinds) for n in seen]},
-        "storage": claims,
-    }
-    verified = (
-        cluster["status"] == "ACTIVE" and have is not None and len(ready) >= wanted and all(c["bound"] for c in claims) and bool(claims)
-    )
-    if not verified and isinstance(run.spec, specs.ClusterTarget):
-        told = f"{len(ready)}/{wanted} nodes Ready, storage {'Bound' if claims and all(c['bound'] for c in claims) else 'not bound'}"
-        return _not_verified(run, told, summary)
-    return Done({**summary, "verified": verified})
+    summary = summaries.read(where, _kube(room, where))
+    if not summary["verified"] and isinstance(run.spec, specs.ClusterTarget):
+        return _not_verified(run, summaries.sentence(summary), summary)
+    return Done(summary)
 
 
 def _not_verified(run: Run, told: str, summary: dict[str, Any]) -> Wait:
@@ -479,8 +468,3 @@ def _not_verified(run: Run, told: str, summary: dict[str, Any]) -> Wait:
         hint="Look at its nodes and its claim, mend what is wrong, and retry: everything is read anew.",
         evidence={key: summary[key] for key in ("nodes", "storage")},
     )
-
-
-def _told(node: nodes.NodeView, kinds: dict[str, str]) -> dict[str, Any]:
-    shown = ("name", "instance_type", "zone", "ready", "schedulable", "health", "because")
-    return {**{key: getattr(node, key) for key in shown}, "capacity_type": node.capacity_type or kinds.get(node.group or "")}

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from instantstart.aws.session import Aws
 from instantstart.base import names, problems
 from instantstart.capabilities import activity
 from instantstart.capabilities.activity import ActiveOperation
 from instantstart.capabilities.clusters import rules, stages
 from instantstart.capabilities.room import Room
-from instantstart.ensure import eks, hyperpod, nodes, offers, outside, sites, stacks
+from instantstart.ensure import census, eks, hyperpod, nodes, offers, outside, sites, stacks
 from instantstart.ensure.sites import Site
 from instantstart.operations.record import HOLDING
+from instantstart.store.records import ClusterRow
 
-_LIST_KEPT_SECONDS = 2.0
 State = Literal["creating", "ready", "incomplete", "deleting", "failed", "gone", "not_managed", "unreadable"]
 
 
@@ -53,6 +53,9 @@ class ClusterView:
     operation: ActiveOperation | None = None
     selected: bool = False
     created_at: dt.datetime | None = None
+    #: seconds of the world since ``created_at``, told by the server: a browser's clock is another one
+    age_seconds: float | None = None
+    origin: Literal["created", "imported"] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,18 +118,8 @@ class EventItem:
     level: str
     subject: str
     message: str
-
-
-@dataclass
-class _Raw:
-    """What the world says of one cluster before it is named."""
-
-    region: str
-    eks: dict[str, Any] | None = None
-    hyperpod: dict[str, Any] | None = None
-    unreadable: str | None = None
-    name: str = ""
-    tags: dict[str, str] = field(default_factory=dict)
+    #: seconds of the world since then, told by the server
+    age_seconds: float = 0.0
 
 
 def list_clusters(room: Room, caller_id: str, region: str | None, wanted: str, limit: int, cursor: str | None) -> ClusterPage:
@@ -138,12 +131,13 @@ def list_clusters(room: Room, caller_id: str, region: str | None, wanted: str, l
     active = activity.active(room)
     for place in regions:
         aws = room.aws.region(place)
-        for raw in aws.cached("clusters", _LIST_KEPT_SECONDS, lambda aws=aws: _read_region(aws)):  # type: ignore[misc]
-            view = _view(raw, default.identity().account, active)
+        imported = {r.eks_name: r.tag for r in registered if r.region == place and r.origin == "imported"}
+        for raw in census.read(aws):
+            view = _view(raw, imported.get((raw.eks or {}).get("name")), Place(default.identity().account, aws.now(), active))
             found[view.region, view.tag] = view
     for row in registered:
         if row.region in regions and (row.region, row.tag) not in found:
-            found[row.region, row.tag] = _absent(row, default.identity().account, active)
+            found[row.region, row.tag] = _absent(room, row, default.identity().account, active)
     selected = _selected(room, caller_id)
     items = [_with(v, selected=v.tag == selected) for _, v in sorted(found.items(), key=lambda kv: (kv[0][1], kv[0][0]))]
     items = [v for v in items if wanted.lower() in v.tag.lower() or wanted.lower() in v.state]
@@ -156,14 +150,14 @@ def list_clusters(room: Room, caller_id: str, region: str | None, wanted: str, l
 def get_cluster(room: Room, caller_id: str, tag: str) -> ClusterDetail:
     """One cluster of ours, read anew. Raises NotFound that says where it was looked for."""
     where = sites.find(room, tag)
-    raw = _Raw(where.aws.region, name=where.names.eks_cluster)
-    raw.eks = eks.find_cluster(where.aws, where.names.eks_cluster)
-    raw.hyperpod = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
-    raw.tags = (raw.eks or {}).get("tags", {}) or where.tags
+    raw = census.Entry(where.aws.region, name=where.eks_cluster)
+    raw.eks = eks.find_cluster(where.aws, where.eks_cluster)
+    raw.hyperpod = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
     row, active = room.store.clusters.find(tag), activity.active(room)
     gone = raw.eks is None and raw.hyperpod is None
-    view = _absent(row, where.names.account, active) if gone and row else _view(raw, where.names.account, active)
-    view = _with(view, tag=tag, selected=_selected(room, caller_id) == tag)
+    place = Place(where.names.account, where.aws.now(), active)
+    view = _absent(room, row, where.names.account, active) if gone and row else _view(raw, tag if where.imported else None, place, tag)
+    view = _with(view, selected=_selected(room, caller_id) == tag)
     steps, components, storage = _observe_inside(room, where, raw)
     vpc_id = raw.eks["resourcesVpcConfig"].get("vpcId") if raw.eks else None
     told = {"eks": steps.eks, "connection": steps.connection, "dependencies": steps.dependencies, "hyperpod": steps.hyperpod}
@@ -173,16 +167,16 @@ def get_cluster(room: Room, caller_id: str, tag: str) -> ClusterDetail:
 
 def observe_steps(room: Room, where: Site) -> rules.Steps:
     """Which stages are true now: what decides whether the next may be asked for."""
-    raw = _Raw(where.aws.region, eks=eks.find_cluster(where.aws, where.names.eks_cluster))
-    raw.hyperpod = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    raw = census.Entry(where.aws.region, eks=eks.find_cluster(where.aws, where.eks_cluster))
+    raw.hyperpod = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
     return _observe_inside(room, where, raw)[0]
 
 
-def _observe_inside(room: Room, where: Site, raw: _Raw) -> tuple[rules.Steps, list[dict[str, Any]], list[dict[str, Any]]]:
+def _observe_inside(room: Room, where: Site, raw: census.Entry) -> tuple[rules.Steps, list[dict[str, Any]], list[dict[str, Any]]]:
     why: dict[str, str] = {}
     status = raw.eks["status"] if raw.eks else None
     if status != "ACTIVE":
-        why["eks"] = f"the EKS cluster {where.names.eks_cluster} is {status or 'not there'}"
+        why["eks"] = f"the EKS cluster {where.eks_cluster} is {status or 'not there'}"
         return rules.Steps(False, False, False, False, why), [], []
     components: list[dict[str, Any]] = []
     storage: list[dict[str, Any]] = []
@@ -193,6 +187,8 @@ def _observe_inside(room: Room, where: Site, raw: _Raw) -> tuple[rules.Steps, li
         connected = True
         components = stages.observe_dependencies(room, where, kube, cert_manager=False)
         absent = [c["name"] for c in components if c["state"] in ("absent", "create_failed")]
+        if where.imported and raw.hyperpod is not None:  # SageMaker took what is there: only what storage needs can still be missing
+            absent = [name for name in absent if name == stages.S3_CSI]
         installed = not absent
         if absent:
             why["dependencies"] = f"not installed: {', '.join(absent)}"
@@ -208,7 +204,7 @@ def _observe_inside(room: Room, where: Site, raw: _Raw) -> tuple[rules.Steps, li
 def list_nodes(room: Room, tag: str) -> NodePage:
     """Every node SageMaker knows, beside its Kubernetes node. A cluster whose API cannot be asked still lists its instances."""
     where = sites.find(room, tag)
-    have = hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster)
+    have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
     if have is None:
         return NodePage((), 0, 0)
     told = hyperpod.list_nodes(where.aws, have["ClusterName"])
@@ -220,7 +216,7 @@ def list_nodes(room: Room, tag: str) -> NodePage:
 
 def _joined(room: Room, where: Site) -> tuple[dict[str, nodes.NodeView], str | None]:
     try:
-        kube = room.kube.cluster(eks.ref(eks.get_cluster(where.aws, where.names.eks_cluster), where.aws.region))
+        kube = where.kube(room)
         return {n.instance_id: n for n in nodes.read(kube) if n.instance_id}, None
     except problems.Problem as problem:
         return {}, f"Kubernetes could not be asked: {problem.detail}"
@@ -255,7 +251,7 @@ def list_events(room: Room, tag: str, limit: int) -> list[EventItem]:
                   f"{e['ResourceStatus']} {e.get('ResourceStatusReason', '')}".strip())
         for e in (stacks.events(where.aws, stack.stack_id) if stack else [])
     ]  # fmt: skip
-    if hyperpod.find_cluster(where.aws, where.names.hyperpod_cluster):
+    if hyperpod.find_cluster(where.aws, where.hyperpod_cluster):
         found += [
             EventItem(
                 e["EventTime"],
@@ -264,9 +260,11 @@ def list_events(room: Room, tag: str, limit: int) -> list[EventItem]:
                 e.get("InstanceId") or e.get("InstanceGroupName") or "cluster",
                 e.get("Description", ""),
             )
-            for e in hyperpod.list_events(where.aws, where.names.hyperpod_cluster)
+            for e in hyperpod.list_events(where.aws, where.hyperpod_cluster)
         ]
-    return sorted(found, key=lambda e: e.at, reverse=True)[:limit]
+    now = where.aws.now()
+    aged = [dataclasses.replace(e, age_seconds=max((now - e.at).total_seconds(), 0.0)) for e in found]
+    return sorted(aged, key=lambda e: e.at, reverse=True)[:limit]
 
 
 def list_zones(room: Room, region: str | None, instance_type: str | None) -> list[offers.Zone]:
@@ -290,30 +288,18 @@ def list_instance_types(room: Room, region: str | None, zone: str | None, contai
     return sorted(found, key=lambda o: (-(o.quota if o.quota is not None else 0.5), o.name))
 
 
-def _read_region(aws: Aws) -> list[_Raw]:
-    """Every EKS and HyperPod cluster of a region, joined; what cannot be described is listed with the reason."""
-    found = {}
-    for name in aws.pages("eks", "list_clusters", "clusters"):
-        raw = _Raw(aws.region, name=name)
-        try:
-            raw.eks = eks.find_cluster(aws, name)
-            raw.tags = (raw.eks or {}).get("tags", {})
-        except problems.Problem as problem:
-            raw.unreadable = problem.detail
-        found[(raw.eks or {}).get("arn", f"eks/{name}")] = raw
-    for summary in aws.pages("sagemaker", "list_clusters", "ClusterSummaries"):
-        try:
-            told = hyperpod.find_cluster(aws, summary["ClusterName"])
-        except problems.Problem as problem:
-            found[summary["ClusterArn"]] = _Raw(aws.region, name=summary["ClusterName"], unreadable=problem.detail)
-            continue
-        arn = ((told or {}).get("Orchestrator") or {}).get("Eks", {}).get("ClusterArn") or summary["ClusterArn"]
-        found.setdefault(arn, _Raw(aws.region, name=summary["ClusterName"])).hyperpod = told
-    return list(found.values())
+@dataclass(frozen=True)
+class Place:
+    """What several clusters of a region have in common: account, the moment there, the operations at work."""
+
+    account: str
+    now: dt.datetime
+    active: dict[str, ActiveOperation]
 
 
-def _view(raw: _Raw, account: str, active: dict[str, ActiveOperation]) -> ClusterView:
-    tag = raw.tags.get(names.CLUSTER_TAG)
+def _view(raw: census.Entry, imported_as: str | None, place: Place, known_as: str | None = None) -> ClusterView:
+    """One cluster that is there. ``imported_as``: its tag in the register; ``known_as``: what it was looked for as."""
+    tag = imported_as or raw.tags.get(names.CLUSTER_TAG) or known_as
     eks_told, pod = raw.eks or {}, raw.hyperpod or {}
     groups = tuple(
         Group(
@@ -326,12 +312,13 @@ def _view(raw: _Raw, account: str, active: dict[str, ActiveOperation]) -> Cluste
         )
         for g in pod.get("InstanceGroups", ())
     )
-    operation = active.get(tag or "")
+    operation = place.active.get(tag or "")
     state, why = _state(raw, tag, operation)
+    created = eks_told.get("createdAt") or pod.get("CreationTime")
     return ClusterView(
         tag=tag or raw.name,
         region=raw.region,
-        account=account,
+        account=place.account,
         state=state,
         managed=tag is not None,
         why=why,
@@ -344,17 +331,18 @@ def _view(raw: _Raw, account: str, active: dict[str, ActiveOperation]) -> Cluste
         hyperpod_status=pod.get("ClusterStatus"),
         groups=groups,
         operation=operation,
-        created_at=eks_told.get("createdAt") or pod.get("CreationTime"),
+        created_at=created,
+        age_seconds=max((place.now - created).total_seconds(), 0.0) if created else None,
+        origin="imported" if imported_as else "created" if tag else None,
     )
 
 
-def _state(raw: _Raw, tag: str | None, operation: ActiveOperation | None) -> tuple[State, str | None]:
+def _state(raw: census.Entry, tag: str | None, operation: ActiveOperation | None) -> tuple[State, str | None]:
     pod, eks_told = raw.hyperpod or {}, raw.eks or {}
     if raw.unreadable:
         return "unreadable", raw.unreadable
     if tag is None:
-        slurm = raw.hyperpod is not None and "Eks" not in (pod.get("Orchestrator") or {})
-        return "not_managed", "A Slurm cluster: not managed here." if slurm else "Not made or imported by InstantStart."
+        return "not_managed", "A Slurm cluster: not managed here." if raw.is_slurm else "Not made or imported by InstantStart."
     if operation and operation.status in HOLDING:
         return ("deleting" if operation.workflow == "cluster.delete" else "creating"), None
     if "Failed" in (pod.get("ClusterStatus"), eks_told.get("status", "").title()):
@@ -369,11 +357,28 @@ def _state(raw: _Raw, tag: str | None, operation: ActiveOperation | None) -> tup
     return "incomplete", f"EKS {eks_told.get('status', 'is not there')}, HyperPod {pod.get('ClusterStatus', 'is not there')}."
 
 
-def _absent(row: Any, account: str, active: dict[str, ActiveOperation]) -> ClusterView:
+def _absent(room: Room, row: ClusterRow, account: str, active: dict[str, ActiveOperation]) -> ClusterView:
     operation = active.get(row.tag)
     state: State = "gone" if operation is None else "deleting" if operation.workflow == "cluster.delete" else "creating"
-    why = "Nothing of it is left on AWS, or its creation never began. Forget it, or create it again." if state == "gone" else None
-    return ClusterView(row.tag, row.region, account, state, True, why, operation=operation, created_at=row.created_at)
+    imported = row.origin == "imported"
+    told = (
+        f"The imported EKS cluster {row.eks_name} is not in {row.region} any more. Forget it, or import it again from where it is."
+        if imported
+        else "Nothing of it is left on AWS, or its creation never began. Forget it, or create it again."
+    )
+    return ClusterView(
+        row.tag,
+        row.region,
+        account,
+        state,
+        True,
+        told if state == "gone" else None,
+        eks_name=row.eks_name,
+        operation=operation,
+        created_at=row.created_at,
+        age_seconds=room.clock.elapsed_seconds(row.created_at) if row.created_at else None,
+        origin="imported" if imported else "created",
+    )
 
 
 def _selected(room: Room, caller_id: str) -> str | None:

@@ -91,6 +91,8 @@ DELETE_CLUSTER = Workflow(
         Stage("survey", removal.survey, "Write down what there is", within=minutes(30), typical=5),
         Stage("services", removal.release_services, "Release what Kubernetes holds outside", within=minutes(20), typical=30),
         Stage("hyperpod", removal.remove_hyperpod, "Delete the HyperPod cluster", within=minutes(90), typical=240),
+        Stage("inside", removal.remove_inside, "Take what is ours out of a cluster that stays", within=minutes(30), typical=2),
+        Stage("access", removal.remove_access, "Give up our access to a cluster that stays", within=minutes(30), typical=1),
         Stage("leftovers", removal.remove_leftovers, "Remove leftovers of Kubernetes", within=minutes(30), typical=15),
         Stage("subnets", removal.remove_subnets, "Remove the compute subnets", within=minutes(30), typical=15),
         Stage("stack", removal.remove_stack, "Remove the EKS cluster and the network", within=minutes(120), typical=420),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from instantstart.base import problems
-from instantstart.faces.cli import show, steps
+from instantstart.faces.cli import imports, show, steps
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import begin, cluster_path
 
@@ -19,6 +19,7 @@ app.command("dependencies")(steps.dependencies)
 app.command("hyperpod")(steps.hyperpod)
 app.command("storage")(steps.storage)
 app.command("preflight")(steps.preflight)
+app.command("import")(imports.import_cluster)
 
 
 @app.command("list")

@@ -47,6 +47,7 @@ class Shape(StrEnum):
     events = "events"
     instance_types = "instance_types"
     clusters = "clusters"
+    fleet = "fleet"
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool("cluster_list", "List clusters with account, region and state.", shape=Shape.clusters),
     Tool("cluster_get", "Show one cluster: stages done and missing, EKS, HyperPod, nodes, storage."),
     Tool("node_list", "List nodes with type, capacity, health and readiness."),
+    Tool("fleet_get", "Show nodes and accelerators used, idle, pending by group.", shape=Shape.fleet, area=Area.capacity),
+    Tool("fleet_pending", "List pods that wait for nodes, with the reason.", area=Area.capacity),
     Tool("zone_list", "List zones where HyperPod nodes can go."),
     Tool("instance_type_list", "List instance types with quota ('unknown' where unreadable).", shape=Shape.instance_types),
     Tool("cluster_events", "List what CloudFormation and HyperPod said, newest first.", shape=Shape.events),
@@ -100,6 +103,13 @@ TOOLS: tuple[Tool, ...] = (
     _step("hyperpod_create", "Create the HyperPod cluster and its first nodes. Needs dependencies."),
     _step("storage_configure", "Mount an S3 bucket as a volume claim. Needs HyperPod."),
     _step("cluster_verify", "Read everything anew; the result is the summary."),
+    Tool("cluster_candidates", "List EKS clusters that others made and that could be imported.", area=Area.capacity),
+    Tool(
+        "cluster_import",
+        "Manage an EKS cluster that others made, and the HyperPod cluster on it. First call with dry_run=true: it lists what is wrong, "
+        "with the switch that mends each. Nothing on AWS changes but what a switch asks for.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
     Tool("operation_list", "List operations, newest first.", shape=Shape.operations, hides=frozenset({"mine", "sort"})),
     Tool("operation_get", "Show an operation: stages, waiting reason, problem, result.", shape=_OPERATION),
     Tool("operation_wait", "Wait up to 50 s for an operation to end; call again until it rests.", shape=_OPERATION, hides=_AFTER),

@@ -141,6 +141,55 @@ def clusters(document: Mapping[str, Any]) -> Json:
     return compact(where | {"shown": len(items), "items": items})  # type: ignore[no-any-return]
 
 
+def fleet(document: Mapping[str, Any]) -> Json:
+    """A fleet: totals, and a line of counts for each group that has nodes, wants some, or is waited for."""
+    items = [
+        {
+            "group": g["group"] or "(not HyperPod)",
+            "instance_type": g["instance_type"],
+            "capacity_type": g["capacity_type"],
+            "nodes": _nodes(g["nodes"]),
+            "accelerators": [_accelerators(a) for a in g["accelerators"]],
+            "idle": _idle(g["idle"]),
+        }
+        for g in document["groups"]
+    ]
+    told = {
+        "cluster": document["cluster"],
+        "freshness": {key: document["freshness"][key] for key in ("state", "since", "because")},
+        "nodes": _nodes(document["nodes"]),
+        "accelerators": [_accelerators(a) for a in document["accelerators"]],
+        "idle": _idle(document["idle"]),
+        "pending": [_wish(p) for p in document["pending"]],
+        "pods_waiting": document["pods_waiting"],
+    }
+    return compact(told | {"shown": len(items), "items": items})  # type: ignore[no-any-return]
+
+
+def _nodes(counts: Mapping[str, Any]) -> str:
+    wrong = [
+        f"{counts[name]} {name}" for name in ("cordoned", "not_ready", "checking", "repairing", "unhealthy", "leaving") if counts[name]
+    ]
+    wanted = f" of {counts['wanted']} wanted" if counts["wanted"] is not None else ""
+    return ", ".join([f"{counts['joined']} joined{wanted}, {counts['usable']} usable", *wrong])
+
+
+def _accelerators(counts: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{counts[name]} {name}" for name in ("total", "allocatable", "used", "idle", "pending"))
+    return f"{counts['resource']}: {told}"
+
+
+def _idle(hint: Mapping[str, Any]) -> str | None:
+    if not hint["nodes"]:
+        return None
+    return f"{hint['nodes']} nodes with {hint['accelerators']} accelerators idle, {hint['accelerator_hours']} accelerator-hours at least"
+
+
+def _wish(pending: Mapping[str, Any]) -> str:
+    where = " ".join(text for text in (pending["group"], pending["instance_type"]) if text) or "anywhere"
+    return f"{pending['accelerators']} {pending['resource']} in {pending['pods']} pods, {where}"
+
+
 _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
     Shape.compact: compact,
     Shape.operation: operation,
@@ -148,6 +197,7 @@ _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
     Shape.events: events,
     Shape.instance_types: instance_types,
     Shape.clusters: clusters,
+    Shape.fleet: fleet,
 }
 
 
