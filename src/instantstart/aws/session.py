@@ -140,6 +140,11 @@ class Aws:
             self._kept[key] = (time.monotonic() + seconds, found)
         return found
 
+    def link(self, operation: str, seconds: int, **params: Any) -> str:
+        """A presigned S3 address: good for ``seconds``, for whoever has it."""
+        signed = self.client("s3").generate_presigned_url(operation, Params=params, ExpiresIn=seconds)
+        return str(signed)
+
     def identity(self) -> Identity:
         """Who we are (STS GetCallerIdentity), asked once for each process and region."""
         if self._identity is None:

@@ -39,6 +39,10 @@ class Settings(BaseModel):
         description="More tags for everything we make, as name=value, comma separated, such as CostCenter=4711.",
     )
     bundles_dir: Path | None = Field(default=None, description="Folder of rendered manifest bundles; empty: the one that is shipped.")
+    hub_url: str = Field(
+        default="https://huggingface.co", pattern=r"^https?://\S+$", description="The model hub, or a mirror with the same API."
+    )
+    download_links: bool = Field(default=False, description="Let operators get links that give an object of a bucket to whoever has them.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     workers: int = Field(default=16, ge=1, le=256, description="Operations that may tick at the same time.")
     simulated: bool = Field(default=False, description="Say in the console that the world behind is a sandbox.")

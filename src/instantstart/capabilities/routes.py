@@ -5,5 +5,8 @@ from __future__ import annotations
 from instantstart.capabilities.capacity.fleet import routes as fleet
 from instantstart.capabilities.clusters import routes as clusters
 from instantstart.capabilities.clusters.imports import routes as imports
+from instantstart.capabilities.storage.images import routes as images
+from instantstart.capabilities.storage.objects import routes as objects
+from instantstart.capabilities.storage.volumes import routes as volumes
 
-ROUTERS = (clusters.router, imports.router, fleet.router)
+ROUTERS = (clusters.router, imports.router, fleet.router, volumes.router, objects.router, images.router)

@@ -37,6 +37,11 @@ InstanceType = Annotated[
     str,
     Field(pattern=patterns.INSTANCE_TYPE, description="SageMaker instance type, with the ml. prefix.", examples=["ml.g5.8xlarge"]),
 ]
+Namespace = Annotated[str, Field(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Kubernetes namespace.")]
+Claim = Annotated[
+    str,
+    Field(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the PersistentVolumeClaim.", examples=["s3-claim"]),
+]
 CapacityType = Literal["on_demand", "spot", "training_plan"]
 DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity"]
 

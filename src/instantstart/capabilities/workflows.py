@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from instantstart.capabilities.clusters import workflows as clusters
 from instantstart.capabilities.clusters.imports import workflows as imports
+from instantstart.capabilities.storage.volumes import workflows as volumes
 
-WORKFLOWS = (*clusters.WORKFLOWS, *imports.WORKFLOWS)
+WORKFLOWS = (*clusters.WORKFLOWS, *imports.WORKFLOWS, *volumes.WORKFLOWS)

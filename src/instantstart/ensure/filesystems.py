@@ -107,9 +107,12 @@ def ensure(aws: Aws, wanted: Wanted, tags: dict[str, str], token: str) -> Outcom
             hint=f"Mend the cause, delete {have.id}, and retry.",
             evidence={"service": "fsx", "file_system_id": have.id, "message": have.failure},
         )
-    if not have.ready:
-        return Wait(_LOOK_SECONDS, f"FSx: {have.id} is {have.status}")
-    return Done(learned(have))
+    return Done(learned(have)) if have.ready else wait(have)
+
+
+def wait(found: FileSystem) -> Wait:
+    """What to say of one that is not available yet."""
+    return Wait(_LOOK_SECONDS, f"FSx: {found.id} is {found.status}")
 
 
 def learned(found: FileSystem) -> dict[str, Any]:

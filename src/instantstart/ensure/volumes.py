@@ -7,7 +7,7 @@ claim, and an equal one of somebody else is refused. A volume's source cannot be
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -215,19 +215,24 @@ def observe(cluster: KubeCluster, volume: Volume) -> VolumeState:
 
 def remove(cluster: KubeCluster, volume: Volume) -> Outcome:
     """Take the pair out; the bucket or file system stays, with all in it. Raises Conflict ``volume.in_use`` naming the pods."""
-    users = list(_users(cluster, volume))
+    users = tuple(_users(cluster, volume))
     if users:
-        raise problems.Conflict(
-            "volume.in_use",
-            f"The volume {volume.claim} is used by {sentence(users)}.",
-            hint="End those pods first; Kubernetes keeps a claim while a pod uses it.",
-            evidence={"pods": users[:50]},
-        )
+        raise in_use(volume, users)
     release = volume.release()
     # Claim first: a volume that is still bound is protected, and its claim would be Lost.
     claim = Release(release.name, release.version, release.digest, release.resources[1:])
     gone = manifests.remove(cluster, claim)
     return gone if isinstance(gone, Wait) else manifests.remove(cluster, release)
+
+
+def in_use(volume: Volume, users: Sequence[str]) -> problems.Conflict:
+    """The refusal to remove a volume that pods use."""
+    return problems.Conflict(
+        "volume.in_use",
+        f"The volume {volume.claim} is used by {sentence(users)}.",
+        hint="End those pods first; Kubernetes keeps a claim while a pod uses it.",
+        evidence={"pods": list(users[:50])},
+    )
 
 
 def _users(cluster: KubeCluster, volume: Volume) -> list[str]:

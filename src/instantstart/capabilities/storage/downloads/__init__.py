@@ -1,0 +1,1 @@
+"""Downloads: models and datasets from the hub into a volume."""

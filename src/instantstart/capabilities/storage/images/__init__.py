@@ -1,0 +1,1 @@
+"""Container images of this account, for forms."""

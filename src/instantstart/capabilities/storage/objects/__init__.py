@@ -1,0 +1,1 @@
+"""What buckets hold, read page by page."""
