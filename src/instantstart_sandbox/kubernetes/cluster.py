@@ -225,12 +225,16 @@ class Cluster:
         for callback in self._nudges:
             callback()
 
+    def halt(self) -> None:
+        """End the loops; the API server goes on serving. Called in the loop."""
+        for task in list(self._tasks):
+            task.cancel()
+
     def stop(self) -> None:
         """End the loops and close the store. Called in the loop."""
         for callback in self._stops:
             callback()
-        for task in list(self._tasks):
-            task.cancel()
+        self.halt()
         self.store.close()
 
     async def _expire_events(self) -> None:

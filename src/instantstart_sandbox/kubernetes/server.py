@@ -20,6 +20,7 @@ import uvicorn
 from instantstart_sandbox.kubernetes import health, tls
 from instantstart_sandbox.kubernetes.api import Api
 from instantstart_sandbox.kubernetes.cluster import About, Cluster
+from instantstart_sandbox.kubernetes.populate import Populating, crowd_of
 from instantstart_sandbox.kubernetes.weather import Weather
 from instantstart_sandbox.world.clock import Clock
 from instantstart_sandbox.world.seams import AwsWorld, Endpoint, Identity
@@ -68,6 +69,7 @@ class _Served:
     listener: _Listener
     authenticator: Authenticator
     serving: asyncio.Task[None] | None = None
+    populating: Populating | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
 
 
@@ -125,6 +127,16 @@ class KubernetesServer:
         served = self._served.get(cluster)
         if served is not None:
             served.cluster.in_loop(served.cluster.nudge)
+
+    def populate(self, cluster: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Begin to fill a cluster (kubernetes/populate.py), once; how far that is."""
+        served = self._served.get(cluster)
+        if served is None:
+            raise ValueError(f"there is no cluster {cluster}")
+        if served.populating is None:
+            served.populating = Populating(served.cluster, crowd_of(body))
+            asyncio.run_coroutine_threadsafe(served.populating.run(), self._loop)
+        return served.populating.told()
 
     # ------------------------------------------------------------------ for the composition and tests
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from instantstart_sandbox.world.seams import CrowdedWorld
+
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
@@ -130,6 +132,15 @@ def _stale_reads(world: World, body: Body) -> Any:
     return _settings(world, {"stale_reads": _number(body, "seconds")})
 
 
+def _populate(world: World, body: Body) -> Any:
+    if not isinstance(world.kubernetes, CrowdedWorld):
+        raise Refused("the Kubernetes side cannot be filled")
+    try:
+        return world.kubernetes.populate(_text(body, "cluster"), body)
+    except KeyError as error:
+        raise Refused(f"{error.args[0]} is missing") from error
+
+
 def _number(body: Body, name: str) -> float:
     value = body.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -172,6 +183,7 @@ VERBS: dict[tuple[str, str], Verb] = {
     ("POST", "snapshot"): _snapshot,
     ("POST", "iam_enforcement"): _iam_enforcement,
     ("POST", "stale_reads"): _stale_reads,
+    ("POST", "populate"): _populate,
 }
 
 

@@ -167,3 +167,11 @@ class ScalingWorld(Protocol):
 
     def delete_node(self, cluster: str, logical_id: str) -> None:
         """Give a node up. Raises ScalingRefusedError."""
+
+
+@runtime_checkable
+class CrowdedWorld(Protocol):
+    """What a ``KubernetesWorld`` may offer besides: crowds for measurements."""
+
+    def populate(self, cluster: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Begin to fill a cluster, once; how far that is. ValueError for what cannot be done."""
