@@ -52,6 +52,9 @@ class EmptyAccount:
     def delete_load_balancer(self, cluster: str, service: str) -> None:
         return
 
+    def file_system_ready(self, dns_name: str) -> bool:
+        return True
+
     def bucket_exists(self, bucket: str) -> bool:
         return False
 

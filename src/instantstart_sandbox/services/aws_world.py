@@ -9,7 +9,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from instantstart_sandbox.services import load_balancers, lookups
+from instantstart_sandbox.services import fsx, load_balancers, lookups
 from instantstart_sandbox.services.arns import Arn
 from instantstart_sandbox.services.eks import catalog
 from instantstart_sandbox.services.eks.addon_health import configuration_of
@@ -109,6 +109,11 @@ class EmulatedAws:
         """Whether S3 has the bucket, in any region."""
         with self._world.clock.lock:
             return lookups.bucket_exists(self._world, self._world.region, bucket)
+
+    def file_system_ready(self, dns_name: str) -> bool:
+        """Whether an FSx file system of that name can be mounted."""
+        with self._world.clock.lock:
+            return fsx.ready(self._world, dns_name)
 
     def autoscaler(self, cluster: str) -> Autoscaler | None:
         """Managed Karpenter's view of the HyperPod cluster (``world.seams.ScalingWorld``)."""

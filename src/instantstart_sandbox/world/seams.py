@@ -102,6 +102,9 @@ class AwsWorld(Protocol):
     def bucket_exists(self, bucket: str) -> bool:
         """Whether the emulated S3 has the bucket (the S3 CSI driver mounts only what exists)."""
 
+    def file_system_ready(self, dns_name: str) -> bool:
+        """Whether a file system of FSx for Lustre answers under that name (the FSx CSI driver mounts only what does)."""
+
 
 @runtime_checkable
 class BucketWorld(Protocol):

@@ -51,6 +51,9 @@ class Aws:
     def delete_load_balancer(self, cluster: str, service: str) -> None:
         raise AssertionError("not asked for here")
 
+    def file_system_ready(self, dns_name: str) -> bool:
+        return True
+
     def bucket_exists(self, bucket: str) -> bool:
         return False
 

@@ -71,6 +71,9 @@ class FakeAws:
     def delete_load_balancer(self, cluster: str, service: str) -> None:
         self.balancers.pop(service, None)
 
+    def file_system_ready(self, dns_name: str) -> bool:
+        return True
+
     def bucket_exists(self, bucket: str) -> bool:
         return bucket in self.buckets
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..errors import ApiError
 from ..loops.engine import Controller, Engine
@@ -320,20 +320,22 @@ class Kubelet(Controller):
             if kept is None:
                 continue
             mounts.check_driver(read, kept, self.cache.pods_on(spec_of(pod)["nodeName"]))
-            bucket = mounts.bucket_of(kept)
-            if bucket is None:
+            bucket, file_system = mounts.bucket_of(kept), mounts.file_system_of(kept)
+            source = bucket or file_system
+            if source is None:
                 continue
-            asked = f"{uid_of(pod)}/{bucket}"
+            asked = f"{uid_of(pod)}/{source}"
             known = self._buckets.get(asked)
             if known is None or known[1] + _BUCKET_KEPT_SECONDS < self.now():
-                self.cluster.start(self._ask_bucket(pod, asked, bucket), name=f"bucket {bucket}")
+                ask = self.cluster.aws.bucket_exists if bucket else self.cluster.aws.file_system_ready
+                self.cluster.start(self._ask_source(pod, asked, ask, source), name=f"volume {source}")
                 return False
             if not known[0]:
-                raise mounts.no_bucket(kept, bucket)
+                raise mounts.no_bucket(kept, bucket) if bucket else mounts.no_file_system(kept, source)
         return True
 
-    async def _ask_bucket(self, pod: Object, asked: str, bucket: str) -> None:
-        there = await self.cluster.ask_aws(self.cluster.aws.bucket_exists, bucket)
+    async def _ask_source(self, pod: Object, asked: str, ask: Callable[[str], bool], source: str) -> None:
+        there = await self.cluster.ask_aws(ask, source)
         if there and runs_process(pod):
             await self.runtime.fetch(pod)
         self._buckets[asked] = (there, self.now())

@@ -68,6 +68,12 @@ def bucket_of(volume: Object) -> str | None:
     return (csi.get("volumeAttributes") or {}).get("bucketName") if csi.get("driver") == "s3.csi.aws.com" else None
 
 
+def file_system_of(volume: Object) -> str | None:
+    """The DNS name of the FSx file system of a PersistentVolume of the FSx driver."""
+    csi = spec_of(volume).get("csi") or {}
+    return (csi.get("volumeAttributes") or {}).get("dnsname") if csi.get("driver") == "fsx.csi.aws.com" else None
+
+
 def prefix_of(volume: Object) -> str:
     """The mount option ``prefix x/`` of an S3 volume; empty for the whole bucket."""
     given = [o.split(None, 1)[1] for o in spec_of(volume).get("mountOptions") or [] if o.startswith("prefix ")]
@@ -94,12 +100,19 @@ def no_bucket(volume: Object, bucket: str) -> MountError:
     return MountError(name, f'MountVolume.SetUp failed for volume "{name}" : rpc error: code = Internal desc = {text}')
 
 
+def no_file_system(volume: Object, dns_name: str) -> MountError:
+    """What the FSx driver says about a file system that does not answer: the mount command's own words."""
+    name = name_of(volume)
+    text = f'Could not mount "{dns_name}": mount failed: exit status 5: mount.lustre: mount {dns_name} failed: Input/output error'
+    return MountError(name, f'MountVolume.SetUp failed for volume "{name}" : rpc error: code = Internal desc = {text}')
+
+
 def shared_folder(data: Path, volume: Object) -> Path:
     """The folder that stands for a PersistentVolume: one for each bucket and prefix, file system or volume handle."""
     csi = spec_of(volume).get("csi") or {}
     bucket = bucket_of(volume)
     if bucket is None:
-        return data / "volumes" / _safe(csi.get("volumeHandle") or name_of(volume))
+        return data / "volumes" / _safe(file_system_of(volume) or csi.get("volumeHandle") or name_of(volume))
     folder = data.parent / "buckets" / _safe(bucket)
     for part in prefix_of(volume).split("/"):
         if part not in ("", ".", ".."):
