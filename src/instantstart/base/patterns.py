@@ -22,6 +22,9 @@ FOLDER = r"^([^/\x00-\x1f][^\x00-\x1f]*/)?$"
 KUBERNETES_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 ID = r"^[A-Za-z0-9_-]+$"
+ADDON_VERSION = r"^v\d+\.\d+\.\d+(-eksbuild\.\d+)?$"
+WORKSPACE_ARN = r"^arn:[a-z-]+:aps:[a-z0-9-]+:\d{12}:workspace/ws-[a-f0-9-]+$"
+GRAFANA_ARN = r"^arn:[a-z-]+:grafana:[a-z0-9-]+:\d{12}:/workspaces/g-[a-z0-9]+$"
 RELEASE = r"^[0-9]+\.[0-9]+\.[0-9]+$"
 IMAGE_ID = r"^(ami-[0-9a-fA-F]{8,17}|default)$"
 FILE_SYSTEM_ID = r"^fs-[0-9a-f]{8,40}$"
@@ -34,6 +37,13 @@ TAINT = r"^[^=:\s]+(=[^=:\s]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$"
 S3_URI = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\x00-\x20]*)?$"
 TRAINING_PLAN_NAME = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}$"
 OFFERING_ID = r"^[a-z0-9-]+$"
+DURATION = r"^([0-9]+(s|m|h))+$"
+DURATION_OR_NEVER = r"^(([0-9]+(s|m|h))+|Never)$"
+SHARE_OF_NODES = r"^((100|[0-9]{1,2})%|[0-9]+)$"
+ROLE_ARN = r"^arn:[a-z-]+:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$"
+LABEL_KEY = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$"
+LABEL_VALUE = r"^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$"
+AMOUNT = r"^\d{1,20}(\.\d{1,6})?$"
 
 #: what follows "must" in a sentence
 WORDS = {
@@ -57,8 +67,18 @@ WORDS = {
     TAINT: "be key=value:Effect or key:Effect, with the effect NoSchedule, PreferNoSchedule or NoExecute",
     S3_URI: "be a folder in S3, such as s3://bucket/folder",
     TRAINING_PLAN_NAME: "have letters, digits and single hyphens between them, 64 at most",
+    DURATION: "be a duration, such as 10m or 1h30m",
+    DURATION_OR_NEVER: "be a duration, such as 10m or 720h, or Never",
+    SHARE_OF_NODES: "be a number of nodes, or a percentage such as 10%",
+    ROLE_ARN: "be the ARN of an IAM role",
+    LABEL_KEY: "be a label key: letters, digits, '-', '_' and '.', with an optional domain before a slash",
+    LABEL_VALUE: "be a label value: letters, digits, '-', '_' and '.'",
     OFFERING_ID: "have lower-case letters, digits and '-' only",
+    AMOUNT: "be an amount, such as 1234.50",
     ID: "have letters, digits, '-' and '_' only",
+    ADDON_VERSION: "be the version of an add-on, such as v1.18.2-eksbuild.2",
+    WORKSPACE_ARN: "be the ARN of an Amazon Managed Prometheus workspace",
+    GRAFANA_ARN: "be the ARN of an Amazon Managed Grafana workspace",
     RELEASE: "be a release, such as 1.2.0",
     IMAGE_ID: "be the id of an image (ami- and hexadecimal digits), or default",
     FILE_SYSTEM_ID: "be the id of a file system: fs- and hexadecimal digits",
