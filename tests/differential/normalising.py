@@ -63,7 +63,7 @@ def normal(value: Any, names: Names) -> Any:
         if "managedFields" in value:
             entries = [e for e in value["managedFields"] if e.get("manager") != "kube-controller-manager"]
             fresh["managedFields"] = sorted((normal(e, names) for e in entries), key=_writer)
-        if value.get("kind") in BUSY and "spec" in value:
+        if isinstance(kind := value.get("kind"), str) and kind in BUSY and "spec" in value:
             _quieten(fresh)
         return fresh
     if isinstance(value, list):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ Object = dict[str, Any]
 GROUP: Final = "differential.example.com"
 NAMES: Final = ("one", "two", "three")
 MANAGERS: Final = ("left", "right")
+_PATIENCE_SECONDS: Final = 30.0
 _PATCHES: Final = ("merge", "json-patch", "strategic")
 
 
@@ -107,7 +109,8 @@ class Writer:
         self.client, self.namespace, self.word = client, namespace, word
 
     def act(self, operation: Operation) -> httpx2.Response:
-        """Send one operation."""
+        """Send one operation when the controllers have done with the object, so that they come between no two writes."""
+        self._let_settle(operation.kind, f"{self.word}-{operation.name}")
         name, body = f"{self.word}-{operation.name}", operation.body(f"{self.word}-{operation.name}")
         query = {"fieldManager": operation.manager}
         path = operation.kind.path(self.namespace, name)
@@ -123,6 +126,19 @@ class Writer:
         if verb == "get":
             return self.client.get(path)
         return self._small(verb, path, query, body, operation)
+
+    def _let_settle(self, kind: Kind, name: str) -> None:
+        """Until the controller of Deployments has seen the newest generation; other kinds have none."""
+        if kind is not DEPLOYMENT:
+            return
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            answer = self.client.get(kind.path(self.namespace, name))
+            obj = answer.json()
+            if answer.status_code == 404 or obj["metadata"]["generation"] == obj["status"].get("observedGeneration"):
+                return
+            assert time.monotonic() < deadline, f"the controller never saw {name}: {obj}"
+            time.sleep(0.01)
 
     def _small(self, verb: str, path: str, query: dict[str, str], body: Object, operation: Operation) -> httpx2.Response:
         status = {"status": {"observedGeneration": operation.replicas or 0}}

@@ -88,9 +88,11 @@ class Client:
         found = self._resource(resource)
         return self._pipeline.apply(found, metadata.get("namespace"), metadata["name"], body, self._options(force=force))[0]
 
-    async def patch(self, resource: str, name: str, patch: Any, namespace: str | None = None, kind: str = "merge") -> Object:
+    async def patch(
+        self, resource: str, name: str, patch: Any, namespace: str | None = None, *, kind: str = "merge", subresource: str = ""
+    ) -> Object:
         """Patch; ``kind`` merge, json or strategic."""
-        return self._pipeline.patch(self._resource(resource), namespace, name, (PATCHES[kind], patch), self._options())
+        return self._pipeline.patch(self._resource(resource), namespace, name, (PATCHES[kind], patch), self._options(subresource))
 
     async def status(self, resource: str, name: str, status: Object, namespace: str | None = None) -> Object:
         """Merge ``status`` into the object's status."""

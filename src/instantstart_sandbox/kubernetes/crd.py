@@ -1,10 +1,9 @@
-"""CustomResourceDefinitions: checking them, serving what they define, and their conditions."""
+"""CustomResourceDefinitions: their defaults, serving what they define, and their conditions."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from instantstart_sandbox.kubernetes.errors import Cause, bad_value, required
 from instantstart_sandbox.kubernetes.resources import Catalog, Column, Resource, Scale
 
 Object = dict[str, Any]
@@ -23,50 +22,8 @@ def prepare(obj: Object) -> None:
     names.setdefault("listKind", f"{kind}List")
     spec.setdefault("conversion", {"strategy": "None"})
     if "status" not in obj:
-        stored = [v["name"] for v in spec.get("versions") or () if v.get("storage")]
+        stored = [v["name"] for v in spec.get("versions") or () if v.get("storage") and v.get("name")]
         obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
-
-
-def check(obj: Object) -> list[Cause]:
-    """Violations of a definition."""
-    spec, causes = obj.get("spec") or {}, []
-    names, group, versions = spec.get("names") or {}, spec.get("group", ""), spec.get("versions") or []
-    wanted = f"{names.get('plural', '')}.{group}"
-    if obj["metadata"].get("name") != wanted:
-        causes.append(bad_value("metadata.name", f'"{obj["metadata"].get("name")}"', 'must be spec.names.plural+"."+spec.group'))
-    if not group:
-        causes.append(required("spec.group"))
-    if not spec.get("scope"):
-        causes.append(required("spec.scope"))
-    elif spec.get("scope") not in ("Namespaced", "Cluster"):
-        shown = f'"{spec.get("scope", "")}"'
-        causes.append(
-            Cause("spec.scope", "FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "Cluster", "Namespaced"')
-        )
-    if sum(bool(v.get("storage")) for v in versions) != 1:
-        causes.append(bad_value("spec.versions", "", "must have exactly one version marked as storage version"))
-    for index, version in enumerate(versions):
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            causes.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
-        else:
-            causes += _shape_causes(version["schema"]["openAPIV3Schema"], "spec.validation.openAPIV3Schema", "at the root")
-    causes += [required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not names.get(f)]
-    return causes
-
-
-def _shape_causes(schema: Object, path: str, place: str) -> list[Cause]:
-    """A schema must be structural: every level says its type."""
-    free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
-    causes = []
-    if not schema.get("type") and not free:
-        causes.append(required(f"{path}.type", f"must not be empty {place}"))
-    for name, child in (schema.get("properties") or {}).items():
-        causes += _shape_causes(child or {}, f"{path}.properties[{name}]", "for specified object fields")
-    if isinstance(schema.get("items"), dict):
-        causes += _shape_causes(schema["items"], f"{path}.items", "for specified array items")
-    if isinstance(schema.get("additionalProperties"), dict):
-        causes += _shape_causes(schema["additionalProperties"], f"{path}.additionalProperties", "for specified object fields")
-    return causes
 
 
 def _columns(version: Object) -> tuple[Column, ...]:

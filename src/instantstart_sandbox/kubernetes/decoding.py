@@ -32,6 +32,12 @@ class Options:
     dry_run: bool = False
     validation: str = "Ignore"
     force: bool = False
+    #: the write takes fields from their owners and owns none: a scale to nought, since Go prints no zero in a Scale
+    releases: bool = False
+    #: the place of the replicas when the write is one of a Scale, as a set of fields
+    scales: dict[str, Any] = field(default_factory=dict)
+    #: the write is stored even when it changes nothing
+    restless: bool = False
     #: the write is a patch
     patched: bool = False
     #: paths of the fields that the body held twice

@@ -347,11 +347,21 @@ _BY_RESOURCE: Final[dict[str, Callable[[Object], None]]] = {
 }
 
 
+#: counts of a Deployment's status that Go does not print when they are 0 (the generation in any kind)
+_UNPRINTED_ZEROS: Final = (
+    "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas",
+)  # fmt: skip
+
+
 def fill_status(qualified: str, obj: Object) -> None:
     """Fields of a status that Go prints even when nobody has set them."""
     if qualified == "pods":
         for condition in (obj.get("status") or {}).get("conditions") or ():
             _fill(condition, lastProbeTime=None, lastTransitionTime=None)
+    status = obj.get("status") or {}
+    for name in _UNPRINTED_ZEROS:
+        if status.get(name) == 0 and (qualified == "deployments.apps" or name == "observedGeneration"):
+            del status[name]
 
 
 def fill(qualified: str, obj: Object) -> None:

@@ -99,13 +99,10 @@ def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
 
 
 def paths(tree: FieldSet, prefix: str = "") -> Iterator[str]:
-    """Every member as messages print it: ``.spec.containers[name="a"].image``."""
-    for key, below in sorted(tree.items()):
-        if key == ".":
-            continue
-        path = prefix + _printed(key)
-        if is_member(below):
-            yield path
+    """Every member as messages print it: ``.spec.containers[name="a"].image``; at each level the members first, then what is below."""
+    elements = [(prefix + _printed(key), below) for key, below in sorted(tree.items()) if key != "."]
+    yield from (path for path, below in elements if is_member(below))
+    for path, below in elements:
         yield from paths(_children(below), path)
 
 

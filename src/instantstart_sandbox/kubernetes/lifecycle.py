@@ -123,13 +123,15 @@ def _carry(target: Object, source: Object, field: str) -> None:
         target[field] = source[field]
 
 
-def advance(resource: Resource, obj: Object, old: Object) -> None:
-    """Count the generation up when anything but metadata and status changed."""
+def advance(resource: Resource, obj: Object, old: Object, subresource: str = "") -> None:
+    """Count the generation up when anything but metadata and status changed; of a Deployment the annotations count, too."""
     before = old["metadata"].get("generation")
     if before is None:
         return
     ignored = {"metadata", "apiVersion", "kind"} | ({"status"} if resource.has_status or not resource.custom else set())
-    if any(obj.get(k) != old.get(k) for k in (obj.keys() | old.keys()) - ignored):
+    noted = resource.qualified == "deployments.apps" and subresource != "status"
+    notes = [o["metadata"].get("annotations") or {} for o in (obj, old)]
+    if any(obj.get(k) != old.get(k) for k in (obj.keys() | old.keys()) - ignored) or (noted and notes[0] != notes[1]):
         obj["metadata"]["generation"] = before + 1
 
 

@@ -9,7 +9,7 @@ from instantstart_sandbox.kubernetes.errors import Cause, bad_value
 from instantstart_sandbox.kubernetes.resources import Resource
 
 LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN: Final = rf"{LABEL}(\.{LABEL})*"
 _VALUE: Final = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _KEY_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -18,9 +18,9 @@ LABEL_TEXT: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
     f"alphanumeric character (e.g. 'my-name',  or '123-abc', {_USED} '{LABEL}')"
 )
-_LABEL_1035_TEXT: Final = (
+LABEL_1035_TEXT: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an "
-    f"alphanumeric character (e.g. 'my-name',  or 'abc-123', {_USED} '{_LABEL_1035}')"
+    f"alphanumeric character (e.g. 'my-name',  or 'abc-123', {_USED} '{LABEL_1035}')"
 )
 SUBDOMAIN_TEXT: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "
@@ -48,7 +48,7 @@ def name_causes(name: str, resource: Resource, field: str = "metadata.name") -> 
     if resource.qualified == "namespaces":
         pattern, limit, text = LABEL, 63, LABEL_TEXT
     elif resource.qualified == "services":
-        pattern, limit, text = _LABEL_1035, 63, _LABEL_1035_TEXT
+        pattern, limit, text = LABEL_1035, 63, LABEL_1035_TEXT
     causes = []
     if len(name) > limit:
         causes.append(bad_value(field, shown, f"must be no more than {limit} bytes"))

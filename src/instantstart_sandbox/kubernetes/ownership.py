@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -51,6 +52,10 @@ class Writer:
     api_version: str
     subresource: str
     time: str
+    #: takes what it changes from its owners, and owns none of it
+    releases: bool = False
+    #: the replicas' place when this is a write of a Scale
+    scales: FieldSet = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,8 @@ class Manager:
 
 
 def decode(obj: Object) -> list[Manager]:
-    """The managers of an object."""
-    return [
+    """The managers of an object; of two entries that are one, the later counts."""
+    found = [
         Manager(
             e.get("manager", ""),
             e.get("operation", "Update"),
@@ -90,6 +95,7 @@ def decode(obj: Object) -> list[Manager]:
         for e in obj["metadata"].get("managedFields") or ()
         if e
     ]
+    return list({m.identity: m for m in found}.values())
 
 
 def encode(obj: Object, managers: list[Manager]) -> None:
@@ -155,15 +161,34 @@ def track_update(old: Object | None, new: Object, node: Node, writer: Writer, cu
     comparison = fields.compare(before, _without_managers(new), node)
     changed = fields.difference(comparison.changed, _NEVER_OWNED)
     lost = fields.union(changed, comparison.removed)
+    if writer.releases:
+        changed = {}
+    if writer.scales and not lost:
+        managers = _set_aside(managers, writer.scales)
     mine = Manager(writer.manager, "Update", writer.api_version, writer.subresource, writer.time, changed)
     out = []
     for manager in managers:
         left = fields.difference(manager.fields, lost) if lost else manager.fields
-        if manager.identity == mine.identity:
+        if manager.identity == mine.identity and not (writer.scales and not lost):
             mine = replace(mine, fields=fields.union(left, changed), time=writer.time if changed else manager.time)
         else:
             out.append(replace(manager, fields=left))
     encode(new, _fold_oldest([*out, mine]))
+
+
+def _set_aside(managers: list[Manager], place: FieldSet) -> list[Manager]:
+    """A Scale that changes nothing still moves the replicas of an updater to an entry of their own without a time.
+
+    The API server looks an updater up under the version of the Scale and does not find it; the next write drops that entry as a double.
+    """
+    out = []
+    for manager in managers:
+        if manager.operation == "Update" and fields.intersection(manager.fields, place):
+            out.append(replace(manager, fields=fields.difference(manager.fields, place)))
+            out.append(replace(manager, fields=place, time=""))
+        else:
+            out.append(manager)
+    return out
 
 
 def _fold_oldest(managers: list[Manager]) -> list[Manager]:

@@ -16,7 +16,22 @@ from typing import Any, Final
 
 import orjson
 
-from instantstart_sandbox.kubernetes import admission, crd, defaults, fields, immutable, lifecycle, ownership, patch, rules, typed, webhooks
+from instantstart_sandbox.kubernetes import (
+    admission,
+    cel_rules,
+    crd,
+    defaults,
+    definition_rules,
+    fields,
+    immutable,
+    lifecycle,
+    ownership,
+    patch,
+    rules,
+    schema_rules,
+    typed,
+    webhooks,
+)
 from instantstart_sandbox.kubernetes.decoding import Options, decode, prune_object
 from instantstart_sandbox.kubernetes.errors import (
     ApiError,
@@ -127,7 +142,7 @@ class Pipeline:
             ownership.track_update(None, sent, resource.node, self._writer(resource, options), resource.custom)
         lifecycle.begin(resource, obj, self.timestamp())
         admission.admit(self, resource, obj, None)
-        self._validate(resource, obj, None)
+        self._validate(resource, obj, None, options)
         self._ask(resource, obj, "CREATE")
         if (present := collection.get(key)) is not None:
             raise already_exists(resource, metadata["name"], ending="deletionTimestamp" in present.object()["metadata"])
@@ -148,22 +163,38 @@ class Pipeline:
         if resource.qualified == DEFINITIONS:
             crd.prepare(obj)
 
-    def _validate(self, resource: Resource, obj: Object, old: Object | None) -> None:
+    def _validate(self, resource: Resource, obj: Object, old: Object | None, options: Options) -> None:
         causes: list[Cause] = rules.metadata_causes(obj, resource)
         if resource.custom:
-            validate({k: v for k, v in obj.items() if k != "metadata"}, replace_required(resource), "", causes)
+            causes += self._schema_causes(resource, obj, old, options)
         else:
             causes += rules.causes_of(resource.qualified, obj)
             absent: list[Cause] = []
-            rules.missing(obj, resource.node, "", absent)
+            if resource.qualified != DEFINITIONS:
+                rules.missing(obj, resource.node, "", absent)
             known = {c.field for c in causes}
             causes += [c for c in absent if c.field not in known]
         if resource.qualified == DEFINITIONS:
-            causes += crd.check(obj)
-        if old is not None:
+            causes += definition_rules.check(obj)
+            for version in (obj.get("spec") or {}).get("versions") or () if not causes else ():
+                options.warnings.extend(schema_rules.unevaluated(version["schema"]["openAPIV3Schema"]))
+        if old is not None and options.subresource == "":
             causes += self._immutables(resource, obj, old)
         if causes:
             raise invalid(resource, obj["metadata"].get("name", ""), causes)
+
+    @staticmethod
+    def _schema_causes(resource: Resource, obj: Object, old: Object | None, options: Options) -> list[Cause]:
+        """Violations of a custom resource's schema and rules. What was wrong before and is left as it was is only told."""
+        causes: list[Cause] = []
+        node = replace_required(resource)
+        validate({k: v for k, v in obj.items() if k != "metadata"}, node, "", causes)
+        if old is not None:
+            causes, told = cel_rules.forgive(causes, obj, old, node)
+            options.warnings.extend(told)
+        found = cel_rules.check(obj, old, node, causes)
+        options.warnings.extend(found.warnings)
+        return causes + found.causes
 
     @staticmethod
     def _immutables(resource: Resource, obj: Object, old: Object) -> list[Cause]:
@@ -177,7 +208,7 @@ class Pipeline:
         return causes
 
     def _writer(self, resource: Resource, options: Options) -> Writer:
-        return Writer(options.manager, resource.api_version, options.subresource, self.timestamp())
+        return Writer(options.manager, resource.api_version, options.subresource, self.timestamp(), options.releases, options.scales)
 
     # ------------------------------------------------------------------ update
 
@@ -221,15 +252,15 @@ class Pipeline:
         if resource.qualified == "namespaces" and options.subresource != "finalize":
             obj["spec"] = old.get("spec", {})
         if options.subresource != "status" or resource.custom:
-            self._validate(resource, obj, old if options.subresource == "" else None)
+            self._validate(resource, obj, old, options)
         if options.subresource == "":
             self._ask(resource, obj, "UPDATE")
-        lifecycle.advance(resource, obj, old)
+        lifecycle.advance(resource, obj, old, options.subresource)
         return self._store_update(resource, old, obj, options)
 
     def _store_update(self, resource: Resource, old: Object, obj: Object, options: Options) -> Object:
         metadata = obj["metadata"]
-        if _timeless(obj) == _timeless(old):
+        if _timeless(obj) == _timeless(old) and not options.restless:
             return self._shown(resource, old)
         if options.dry_run:
             return self._shown(resource, obj)
@@ -288,8 +319,15 @@ class Pipeline:
             return self._insert(resource, obj, options, tracked=True), True
         live = self._shown(resource, found.object())
         obj = ownership.apply(self._shown(resource, found.object()), config, resource.node, writer, options.force, owned)
+        # an empty map or list that is applied where there is none counts as a change each time, though a custom resource keeps none
+        counted = resource.custom and not options.subresource
+        empty = {k: v for k, v in obj["metadata"].items() if counted and v in ({}, [])}
         prune_object(resource, obj)
-        return self._replace(resource, live, obj, options, tracked=True), False
+        done = self._replace(resource, live, obj, replace(options, restless=bool(empty)), tracked=True)
+        if empty and self.collection(resource).get(resource.key(namespace, name)) is None:
+            # the apply took the last finalizer: the answer was never stored, and shows what storing drops
+            done = {**done, "metadata": {**done["metadata"], **empty}}
+        return done, False
 
     def _applied(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> Object:
         if not isinstance(body, dict):

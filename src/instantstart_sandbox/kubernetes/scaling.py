@@ -83,6 +83,10 @@ def change(pipeline: Pipeline, resource: Resource, place: Place, edit: Callable[
     body = copy.deepcopy(old)
     body["apiVersion"] = resource.api_version
     _put(body, resource.scale.spec, replicas)
+    field: Object = {}
+    for step in reversed(resource.scale.spec.strip(".").split(".")):
+        field = {f"f:{step}": field}
+    options = replace(options, releases=not replicas, scales=field)
     return show(resource, pipeline.update(resource, namespace, name, body, options))
 
 

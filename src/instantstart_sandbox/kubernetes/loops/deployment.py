@@ -123,7 +123,10 @@ class DeploymentController(Controller):
     async def reconcile(self, key: str) -> None:
         """One look at one Deployment."""
         deployment = self.cache.get("deployments.apps", key)
-        if deployment is None or deleting(deployment):
+        if deployment is None:
+            return
+        if deleting(deployment):
+            await self._report(key, self._found(deployment))
             return
         rollout = await self._sets(deployment)
         if not spec_of(deployment).get("paused"):
@@ -133,22 +136,32 @@ class DeploymentController(Controller):
         await self._forget_old(rollout)
         await self._report(key, rollout)
 
-    async def _sets(self, deployment: Object) -> Rollout:
+    def _found(self, deployment: Object) -> Rollout:
+        """The sets that are there; where the present template has none yet, an empty one stands for it."""
         mark = short_hash(spec_of(deployment)["template"])
         owned = [s for s in self.cache.owned("replicasets.apps", uid_of(deployment)) if not deleting(s)]
         owned.sort(key=lambda s: -int(annotations_of(s).get(REVISION, 0)))
         current = next((s for s in owned if labels_of(s).get(HASH) == mark), None)
-        older = [s for s in owned if s is not current]
+        nothing: Object = {"metadata": {"name": ""}, "spec": {"replicas": 0}}
+        return Rollout(deployment, current or nothing, [s for s in owned if s is not current])
+
+    async def _sets(self, deployment: Object) -> Rollout:
+        """The sets, the one of the present template made if need be; a paused Deployment makes none."""
+        rollout = self._found(deployment)
+        current, older = rollout.current, rollout.older
         newest = max((int(annotations_of(s).get(REVISION, 0)) for s in older), default=0)
-        if current is None:
-            current = await self._make(deployment, mark, newest + 1, older)
+        if not name_of(current):
+            if spec_of(deployment).get("paused"):
+                return rollout
+            current = await self._make(deployment, short_hash(spec_of(deployment)["template"]), newest + 1, older)
         elif int(annotations_of(current).get(REVISION, 0)) <= newest:
             note = {"metadata": {"annotations": {REVISION: str(newest + 1)}}}
             current = await self.client.patch("replicasets.apps", name_of(current), note, namespace_of(current))
         revision = annotations_of(current).get(REVISION, "1")
         if annotations_of(deployment).get(REVISION) != revision:
             note = {"metadata": {"annotations": {REVISION: revision}}}
-            await self.client.patch("deployments.apps", name_of(deployment), note, namespace_of(deployment))
+            # through the status, as the real controller does: the note itself is no new generation
+            await self.client.patch("deployments.apps", name_of(deployment), note, namespace_of(deployment), subresource="status")
         return Rollout(deployment, current, older)
 
     async def _make(self, deployment: Object, mark: str, revision: int, older: list[Object]) -> Object:
@@ -218,7 +231,7 @@ class DeploymentController(Controller):
             "updatedReplicas": updated or None,
             "readyReplicas": counts["readyReplicas"] or None,
             "availableReplicas": counts["availableReplicas"] or None,
-            "unavailableReplicas": max(max(wanted, counts["replicas"]) - counts["availableReplicas"], 0) or None,
+            "unavailableReplicas": max(sum(map(replicas_of, fresh)) - counts["availableReplicas"], 0) or None,
             "conditions": [c if "lastTransitionTime" in c else {**c, "lastTransitionTime": stamp(now)} for c in conditions],
         }
         await self.engine.write_status("deployments.apps", deployment, status, self.client)
@@ -234,6 +247,8 @@ class DeploymentController(Controller):
         done, counts, updated = seen
         title, before = f'ReplicaSet "{name_of(current)}"', status_of(deployment)
         old = condition_of(deployment, "Progressing")
+        if spec_of(deployment).get("paused") and (old or {}).get("reason") != "ProgressDeadlineExceeded":
+            return self._condition(deployment, "Progressing", ("Unknown", "DeploymentPaused", "Deployment is paused"), moved=False)
         if done:
             return self._condition(
                 deployment, "Progressing", ("True", "NewReplicaSetAvailable", f"{title} has successfully progressed."), moved=False
