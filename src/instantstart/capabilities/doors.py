@@ -15,8 +15,9 @@ from instantstart.base import problems
 from instantstart.store.records import ClusterRow
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from instantstart.capabilities.room import Room
-    from instantstart.capabilities.vocabulary import Target
     from instantstart.operations.record import Operation
 
 
@@ -126,7 +127,8 @@ class Wish:
     """A request that starts an operation. ``exact`` and ``approval``: for what destroys, the request in words and its plan's approval."""
 
     workflow: str
-    target: Target
+    #: its tag is the cluster that the operation is shown with; one without a tag belongs to the account
+    target: BaseModel
     key: str | None = None
     exact: str | None = None
     approval: str | None = None
@@ -134,10 +136,10 @@ class Wish:
 
 def begin(room: Room, caller: Caller, response: Response, wish: Wish, waits: bool = False) -> Operation:
     """Start, register, and answer 202 with the operation's address. ``waits``: for an administrator's yes."""
-    target = wish.target
-    operation, created = room.engine.start(wish.workflow, target, caller=caller.id, cluster=target.tag, key=wish.key, approval=waits)
-    if created and room.store.clusters.find(target.tag) is None:
-        room.store.clusters.upsert(ClusterRow(tag=target.tag, region=target.region))
+    target, tag = wish.target, getattr(wish.target, "tag", None)
+    operation, created = room.engine.start(wish.workflow, target, caller=caller.id, cluster=tag, key=wish.key, approval=waits)
+    if created and tag is not None and room.store.clusters.find(tag) is None:
+        room.store.clusters.upsert(ClusterRow(tag=tag, region=target.region))  # type: ignore[attr-defined]
     return accepted(response, operation)
 
 

@@ -1,7 +1,8 @@
 """The network: what address ranges are taken, and the compute subnet of a zone, made once even by many hands.
 
-A compute subnet is chosen by a fixed order: the one asked for, the shared one of the zone, a new one. Making it takes
-several acts; :func:`ensure_compute_subnet` does at most one a call, so a kill between two leaves nothing to guess.
+A compute subnet is chosen by a fixed order: the one asked for, the shared one of the zone, a new one. A dedicated one belongs to one
+instance group, and outlives it. Making one takes several acts; :func:`ensure_subnet` does at most one a call, so a kill between two
+leaves nothing to guess.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from instantstart.ensure import cidr
 
 _LOCK = threading.Lock()
 _ROLE_VALUE = "compute-subnet"
+#: on a compute subnet that is kept for one instance group: the group's name
+GROUP_TAG = "instantstart.dev/instance-group"
 _DEFAULT_ROUTE = "0.0.0.0/0"
 
 
@@ -32,6 +35,18 @@ class Subnet:
     cidr: str
     free_addresses: int
     tags: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which compute subnet: ``subnet_id`` an existing one; else that of ``group`` alone, or the shared one of the zone."""
+
+    vpc_id: str
+    zone_id: str
+    subnet_id: str | None = None
+    group: str | None = None
+    #: of a new one: a smaller number holds more addresses
+    prefix: int = cidr.COMPUTE_PREFIX
 
 
 def taken_ranges(aws: Aws) -> list[cidr.Network]:
@@ -67,19 +82,40 @@ def list_subnets(aws: Aws, vpc_id: str) -> list[Subnet]:
 
 def find_compute_subnets(aws: Aws, vpc_id: str, zone_id: str) -> list[Subnet]:
     """Our shared compute subnets of a zone, lowest range first: more than one only after a lost race."""
-    mine = [s for s in list_subnets(aws, vpc_id) if s.zone_id == zone_id and s.tags.get(names.ROLE_TAG) == _ROLE_VALUE]
+    mine = [s for s in list_subnets(aws, vpc_id) if s.zone_id == zone_id and is_shared_compute(s)]
     return sorted(mine, key=lambda s: cidr.Network(s.cidr))
 
 
+def find_dedicated_subnets(aws: Aws, vpc_id: str, cluster_tag: str) -> list[Subnet]:
+    """The subnets that were made for one instance group each, of one cluster; also those whose group is gone."""
+    return [s for s in list_subnets(aws, vpc_id) if dedicated_to(s, cluster_tag)]
+
+
+def dedicated_to(subnet: Subnet, cluster_tag: str) -> bool:
+    """Whether a subnet was made for one instance group of a cluster."""
+    return GROUP_TAG in subnet.tags and subnet.tags.get(names.CLUSTER_TAG) == cluster_tag
+
+
+def is_shared_compute(subnet: Subnet) -> bool:
+    """Whether a subnet is a compute subnet of ours that all groups of its zone share."""
+    return subnet.tags.get(names.ROLE_TAG) == _ROLE_VALUE and GROUP_TAG not in subnet.tags
+
+
 def ensure_compute_subnet(aws: Aws, vpc_id: str, zone_id: str, explicit: str | None, tags: dict[str, str], token: str) -> Outcome:
+    """The shared compute subnet of a zone, or the explicit one; see :func:`ensure_subnet`."""
+    return ensure_subnet(aws, Wanted(vpc_id, zone_id, explicit), tags, token)
+
+
+def ensure_subnet(aws: Aws, wanted: Wanted, tags: dict[str, str], token: str) -> Outcome:
     """Move one step towards a compute subnet with a way out and a way to S3. Done learns ``subnet_id``.
 
     Safe under parallel calls: AWS refuses a second subnet on the same range, and the loser looks again.
     Raises Invalid (the explicit subnet does not fit), Conflict (no room), and AWS's own Problems.
     """
-    subnet = _explicit(aws, vpc_id, zone_id, explicit) if explicit else next(iter(find_compute_subnets(aws, vpc_id, zone_id)), None)
+    vpc_id, zone_id, explicit = wanted.vpc_id, wanted.zone_id, wanted.subnet_id
+    subnet = _explicit(aws, vpc_id, zone_id, explicit) if explicit else _standing(aws, wanted, tags)
     if subnet is None:
-        return _create_subnet(aws, vpc_id, zone_id, tags)
+        return _create_subnet(aws, wanted, tags)
     learned = {
         "subnet_id": subnet.subnet_id,
         "zone": subnet.zone,
@@ -105,19 +141,29 @@ def _explicit(aws: Aws, vpc_id: str, zone_id: str, subnet_id: str) -> Subnet:
     return subnet
 
 
-def _create_subnet(aws: Aws, vpc_id: str, zone_id: str, tags: dict[str, str]) -> Outcome:
+def _standing(aws: Aws, wanted: Wanted, tags: dict[str, str]) -> Subnet | None:
+    """The shared subnet of the zone, or the one of a group of this very cluster."""
+    if wanted.group is None:
+        return next(iter(find_compute_subnets(aws, wanted.vpc_id, wanted.zone_id)), None)
+    mine = find_dedicated_subnets(aws, wanted.vpc_id, tags[names.CLUSTER_TAG])
+    return next((s for s in mine if s.zone_id == wanted.zone_id and s.tags[GROUP_TAG] == wanted.group), None)
+
+
+def _create_subnet(aws: Aws, wanted: Wanted, tags: dict[str, str]) -> Outcome:
+    vpc_id, zone_id, group = wanted.vpc_id, wanted.zone_id, wanted.group
     with _LOCK:
-        if find_compute_subnets(aws, vpc_id, zone_id):
+        if _standing(aws, wanted, tags):
             return Wait(1, f"Another operation just made the compute subnet of {zone_id}")
-        slots = cidr.free_slots(vpc_blocks(aws, vpc_id), cidr.networks(s.cidr for s in list_subnets(aws, vpc_id)))
+        slots = cidr.free_slots(vpc_blocks(aws, vpc_id), cidr.networks(s.cidr for s in list_subnets(aws, vpc_id)), wanted.prefix)
         if not slots:
             raise problems.Conflict(
                 "subnet.no_room",
-                f"{vpc_id} has no free /{cidr.COMPUTE_PREFIX} left for the compute subnet of {zone_id}.",
+                f"{vpc_id} has no free /{wanted.prefix} left for the compute subnet of {zone_id}.",
                 hint="Associate a secondary range with the VPC, or name an existing private subnet as subnet_id.",
             )
         zone = _zone_name(aws, zone_id)
-        named = {**tags, "Name": f"hp-compute-{zone}", names.ROLE_TAG: _ROLE_VALUE, "kubernetes.io/role/internal-elb": "1"}
+        called = {"Name": f"hp-group-{group}", GROUP_TAG: group} if group else {"Name": f"hp-compute-{zone}"}
+        named = {**tags, **called, names.ROLE_TAG: _ROLE_VALUE, "kubernetes.io/role/internal-elb": "1"}
         spec = [{"ResourceType": "subnet", "Tags": _tag_list(named)}]
         try:
             made = aws.write(
@@ -144,7 +190,7 @@ def _route_step(aws: Aws, subnet: Subnet, tags: dict[str, str], token: str) -> W
         if aws.create("ec2", "associate_route_table", RouteTableId=named[0]["RouteTableId"], SubnetId=subnet.subnet_id) is None:
             return Wait(2, f"{subnet.subnet_id} got its route table a moment ago")
         return Wait(1, f"Gave {subnet.subnet_id} its route table")
-    return _way_out(aws, subnet, own[0]) or _way_to_s3(aws, subnet.vpc_id, own[0]["RouteTableId"], token)
+    return _way_out(aws, subnet, own[0]) or _way_to_s3(aws, subnet.vpc_id, own[0]["RouteTableId"], tags, token)
 
 
 def _way_out(aws: Aws, subnet: Subnet, table: dict[str, Any]) -> Wait | None:
@@ -164,7 +210,7 @@ def _way_out(aws: Aws, subnet: Subnet, table: dict[str, Any]) -> Wait | None:
     return Wait(0, f"Routed {subnet.subnet_id} through {usable[0]}")
 
 
-def _way_to_s3(aws: Aws, vpc_id: str, table_id: str, token: str) -> Wait | None:
+def _way_to_s3(aws: Aws, vpc_id: str, table_id: str, tags: dict[str, str], token: str) -> Wait | None:
     ours = [{"Name": "vpc-id", "Values": [vpc_id]}, {"Name": "vpc-endpoint-type", "Values": ["Gateway"]}]
     endpoints = [e for e in aws.pages("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=ours) if e["ServiceName"].endswith(".s3")]
     if any(table_id in e.get("RouteTableIds", ()) for e in endpoints):
@@ -183,6 +229,7 @@ def _way_to_s3(aws: Aws, vpc_id: str, table_id: str, token: str) -> Wait | None:
         ServiceName=service,
         VpcEndpointType="Gateway",
         RouteTableIds=[table_id],
+        TagSpecifications=[{"ResourceType": "vpc-endpoint", "Tags": _tag_list(tags)}],
         ClientToken=token,
     )
     return Wait(2, "Made the S3 gateway endpoint")
@@ -257,6 +304,16 @@ def remove_compute_subnet_step(aws: Aws, vpc_id: str, cluster_tag: str) -> Wait 
     return _remove_subnet_step(aws, [*ours, {"Name": f"tag:{names.ROLE_TAG}", "Values": [_ROLE_VALUE]}])
 
 
+def remove_endpoint_step(aws: Aws, vpc_id: str, cluster_tag: str) -> Wait | None:
+    """Remove the S3 gateway endpoint that we made in a VPC of others, once no route table uses it; None when there is none."""
+    filters = [{"Name": "vpc-id", "Values": [vpc_id]}, {"Name": f"tag:{names.CLUSTER_TAG}", "Values": [cluster_tag]}]
+    for endpoint in aws.pages("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters):
+        if not endpoint.get("RouteTableIds") and endpoint["State"].lower() not in ("deleting", "deleted"):
+            aws.remove("ec2", "delete_vpc_endpoints", VpcEndpointIds=[endpoint["VpcEndpointId"]])
+            return Wait(2, f"Removed the endpoint {endpoint['VpcEndpointId']}")
+    return None
+
+
 def _remove_subnet_step(aws: Aws, filters: list[dict[str, Any]]) -> Wait | None:
     for told in aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters):
         held = aws.remove("ec2", "delete_subnet", SubnetId=told["SubnetId"])
@@ -267,6 +324,7 @@ def _remove_subnet_step(aws: Aws, filters: list[dict[str, Any]]) -> Wait | None:
 
 
 def find_tagged_vpc(aws: Aws, cluster_tag: str) -> str | None:
-    """The VPC that carries our cluster tag, or None: how a deletion finds its way when stack and cluster are gone."""
-    found = aws.pages("ec2", "describe_vpcs", "Vpcs", Filters=[{"Name": f"tag:{names.CLUSTER_TAG}", "Values": [cluster_tag]}])
+    """The VPC that carries our cluster tag, or holds a subnet that does: how a deletion finds its way when stack and cluster are gone."""
+    ours = [{"Name": f"tag:{names.CLUSTER_TAG}", "Values": [cluster_tag]}]
+    found = aws.pages("ec2", "describe_vpcs", "Vpcs", Filters=ours) or aws.pages("ec2", "describe_subnets", "Subnets", Filters=ours)
     return str(found[0]["VpcId"]) if found else None

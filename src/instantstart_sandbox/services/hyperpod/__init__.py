@@ -12,6 +12,7 @@ from instantstart_sandbox.services.hyperpod import (
     events,
     health,
     listing,
+    moves,
     node_life,
     operations,
     plans,
@@ -28,7 +29,7 @@ from instantstart_sandbox.world.admin import VERBS
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
-_MODULES = (autoscaling, batch, create, events, health, listing, node_life, operations, plans, provision, settle, software, update)
+_MODULES = (autoscaling, batch, create, events, health, listing, moves, node_life, operations, plans, provision, settle, software, update)
 
 __all__ = ["foreign_cluster", "install"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.services import lookups
-from instantstart_sandbox.services.hyperpod import operations
+from instantstart_sandbox.services.hyperpod import operations, received
 from instantstart_sandbox.services.hyperpod.events import note
 from instantstart_sandbox.services.hyperpod.node_life import reboot
 from instantstart_sandbox.services.hyperpod.provision import ask, retire
@@ -38,6 +38,7 @@ Act = Callable[["World", Cluster, Node], None]
 
 def batch_add_cluster_nodes(ctx: Context, **params: Any) -> dict[str, Any]:
     """BatchAddClusterNodes. A token is good for eight hours: a replay answers the same logical ids with today's status."""
+    received.record(ctx, "BatchAddClusterNodes", params)
     cluster = find(ctx, params["ClusterName"])
     need_continuous(cluster, "BatchAddClusterNodes")
     if cluster["status"] != "InService":
@@ -132,6 +133,7 @@ def _ids(params: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 def batch_delete_cluster_nodes(ctx: Context, **params: Any) -> dict[str, Any]:
     """BatchDeleteClusterNodes: the groups' targets go down with the nodes."""
+    received.record(ctx, "BatchDeleteClusterNodes", params)
     cluster = find(ctx, params["ClusterName"])
     if cluster["status"] != "InService":
         raise invalid(f"Cluster {cluster['name']} is in status {cluster['status']}; nodes can be deleted when it is InService.")

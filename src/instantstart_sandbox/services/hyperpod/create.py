@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.gateway.errors import AwsError
 from instantstart_sandbox.services import lookups
-from instantstart_sandbox.services.hyperpod import entries, operations
+from instantstart_sandbox.services.hyperpod import entries, operations, received
 from instantstart_sandbox.services.hyperpod.events import note
 from instantstart_sandbox.services.hyperpod.group_checks import check_group, check_tiered
 from instantstart_sandbox.services.hyperpod.placement_checks import check_eks, check_network, check_plan
@@ -38,6 +38,7 @@ _COUNTS = ("InstanceGroupName", "InstanceCount", "MinInstanceCount")
 
 def create_cluster(ctx: Context, **params: Any) -> dict[str, Any]:
     """CreateCluster. It takes no token: a repeated call is ResourceInUse (facts A1.2)."""
+    received.record(ctx, "CreateCluster", params)
     name = params["ClusterName"]
     if any(c["name"] == name for c in in_region(ctx.world, ctx.region)):
         raise AwsError("ResourceInUse", f"Cluster with name {name} already exists. Choose a different name.")

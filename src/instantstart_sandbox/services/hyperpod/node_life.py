@@ -135,6 +135,7 @@ def rebooted(world: World, arn: str, logical: str, instance: str) -> None:
     """The instance is back."""
     found = _find(world, arn, logical, instance)
     if found is not None and found[1]["status"] == "Pending":
+        found[1]["boots"] = found[1].get("boots", 0) + 1
         _run(world, *found)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import secrets
 from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.gateway.errors import AwsError
 from instantstart_sandbox.services import lookups
+from instantstart_sandbox.services.hyperpod import received
 from instantstart_sandbox.services.hyperpod.plan_state import in_use, plans
 from instantstart_sandbox.services.hyperpod.provision import retire
 from instantstart_sandbox.services.hyperpod.state import clusters, invalid, nudge
@@ -65,7 +67,7 @@ def _offering(ctx: Context, params: dict[str, Any], zone: str, hours: int, start
         "EndTime": start + dt.timedelta(hours=hours),
     }
     return {
-        "TrainingPlanOfferingId": f"tpo-{secrets.token_hex(8)}",
+        "TrainingPlanOfferingId": f"tpo-{_offering_digest(capacity)}",
         "TargetResources": params.get("TargetResources") or ["hyperpod-cluster"],
         "DurationHours": hours,
         "DurationMinutes": 0,
@@ -75,8 +77,14 @@ def _offering(ctx: Context, params: dict[str, Any], zone: str, hours: int, start
     }
 
 
+def _offering_digest(capacity: dict[str, Any]) -> str:
+    """The same capacity in the same window is the same offering, however often it is searched for."""
+    return hashlib.sha256(repr(sorted(capacity.items())).encode()).hexdigest()[:16]
+
+
 def create_training_plan(ctx: Context, **params: Any) -> dict[str, Any]:
     """CreateTrainingPlan: a purchase. It takes no token: the name is what keeps a repetition from buying twice."""
+    received.record(ctx, "CreateTrainingPlan", params)
     name, offering_id = params["TrainingPlanName"], params["TrainingPlanOfferingId"]
     offering = ctx.world.section("hyperpod").setdefault("offerings", {}).get(offering_id)
     if offering is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.services.eks import nodegroups
 from instantstart_sandbox.services.eks.state import clusters as eks_clusters
-from instantstart_sandbox.services.hyperpod import health, seed
+from instantstart_sandbox.services.hyperpod import health, received, seed
 from instantstart_sandbox.services.hyperpod.state import all_nodes, clusters
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def _lifecycle_failure(world: World, body: Body) -> Any:
 
 
 VERBS = {
+    ("GET", "received"): lambda world, body: received.listed(world),
     ("POST", "scenario/foreign-cluster"): _foreign_cluster,
     ("POST", "scenario/nodegroup"): _nodegroup,
     ("POST", "scenario/injure"): _injure,

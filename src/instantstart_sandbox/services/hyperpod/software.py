@@ -73,7 +73,13 @@ def batch_done(world: World, arn: str, name: str) -> None:
         return
     for node in cluster["nodes"].values():
         if node["group"] == name and node["status"] == "SystemUpdating":
-            node |= {"status": "Running", "image": group["next_image"], "updated": world.clock.utc(), "patched": True}
+            node |= {
+                "status": "Running",
+                "image": group["next_image"],
+                "updated": world.clock.utc(),
+                "patched": True,
+                "boots": node.get("boots", 0) + 1,
+            }
     wait = group["rolling"].get("WaitIntervalInSeconds", 0)
     world.clock.after(float(wait), "hyperpod.software.next", arn=arn, name=name)
     nudge(world, cluster)

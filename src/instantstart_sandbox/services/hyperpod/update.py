@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from instantstart_sandbox.services import lookups
-from instantstart_sandbox.services.hyperpod import entries, operations
+from instantstart_sandbox.services.hyperpod import entries, operations, received
 from instantstart_sandbox.services.hyperpod.create import (
     check_autoscaling,
     check_placed_group,
@@ -43,6 +43,7 @@ _FIXED_WHEN_SENT = ("CapacityRequirements", "NetworkInterface")
 
 def update_cluster(ctx: Context, **params: Any) -> dict[str, Any]:
     """UpdateCluster."""
+    received.record(ctx, "UpdateCluster", params)
     cluster = find(ctx, params["ClusterName"])
     if cluster["status"] in _BUSY or (cluster["status"] == "Failed" and not continuous(cluster)):
         raise conflict(f"Cluster {cluster['name']} is in status {cluster['status']} and cannot be updated.")
