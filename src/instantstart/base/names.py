@@ -145,6 +145,11 @@ class Names:
         return self._global("instantstart-", "-ckpt", 64)
 
     @property
+    def karpenter_role(self) -> str:
+        """The cluster role with which HyperPod scales for Karpenter."""
+        return self._global("instantstart-", "-karpenter", 64)
+
+    @property
     def mlflow_role(self) -> str:
         return self._global("instantstart-", "-mlflow", 64)
 

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from instantstart.capabilities.capacity.fleet import routes as fleet
+from instantstart.capabilities.capacity.groups import routes as groups
+from instantstart.capabilities.capacity.karpenter import routes as karpenter
+from instantstart.capabilities.capacity.nodes import routes as nodes
+from instantstart.capabilities.capacity.training_plans import routes as training_plans
 from instantstart.capabilities.clusters import routes as clusters
 from instantstart.capabilities.clusters.imports import routes as imports
 from instantstart.capabilities.storage.images import routes as images
 from instantstart.capabilities.storage.objects import routes as objects
 from instantstart.capabilities.storage.volumes import routes as volumes
 
-ROUTERS = (clusters.router, imports.router, fleet.router, volumes.router, objects.router, images.router)
+ROUTERS = (
+    clusters.router,
+    imports.router,
+    fleet.router,
+    volumes.router,
+    objects.router,
+    images.router,
+    groups.router,
+    nodes.router,
+    karpenter.router,
+    training_plans.router,
+)

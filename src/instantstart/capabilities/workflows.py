@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from instantstart.capabilities.capacity.groups import workflows as groups
+from instantstart.capabilities.capacity.karpenter import workflows as karpenter
+from instantstart.capabilities.capacity.nodes import workflows as nodes
+from instantstart.capabilities.capacity.training_plans import workflows as training_plans
 from instantstart.capabilities.clusters import workflows as clusters
 from instantstart.capabilities.clusters.imports import workflows as imports
 from instantstart.capabilities.storage.volumes import workflows as volumes
 
-WORKFLOWS = (*clusters.WORKFLOWS, *imports.WORKFLOWS, *volumes.WORKFLOWS)
+WORKFLOWS = (
+    *clusters.WORKFLOWS,
+    *imports.WORKFLOWS,
+    *volumes.WORKFLOWS,
+    *groups.WORKFLOWS,
+    *nodes.WORKFLOWS,
+    *karpenter.WORKFLOWS,
+    *training_plans.WORKFLOWS,
+)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from instantstart.base import problems
+from instantstart.aws.session import Aws
+from instantstart.base import names, problems
+from instantstart.ensure import identity, principals
 from instantstart.kube.client import KubeCluster
 
 NODE_CLASS = "karpenter.sagemaker.amazonaws.com/v1/HyperpodNodeClass"
@@ -48,3 +50,31 @@ def karpenter_owner(kube: KubeCluster, group_name: str) -> str | None:
 def _classes(kube: KubeCluster) -> Iterator[tuple[str, tuple[str, ...]]]:
     for each in list_served(kube, NODE_CLASS):
         yield each["metadata"]["name"], groups_of(each)
+
+
+#: what HyperPod does with the cluster role (aws-facts A8.3)
+ROLE_ACTIONS = ("sagemaker:BatchAddClusterNodes", "sagemaker:BatchDeleteClusterNodes")
+#: whom the cluster role trusts
+ROLE_SERVICE = "hyperpod.sagemaker"
+_GRANTED = ("CreateGrant", "Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptTo", "ReEncryptFrom", "RetireGrant")
+
+
+def cluster_role(aws: Aws, derived: names.Names, boundary: str | None = None) -> identity.Role:
+    """The role by which HyperPod adds and removes nodes for Karpenter, and grants their volumes' keys (aws-facts A8.3)."""
+    scale = principals.allow(list(ROLE_ACTIONS), aws.arn("sagemaker", "cluster/*"))
+    keys = principals.allow(["kms:CreateGrant", "kms:DescribeKey"], aws.arn("kms", "key/*"))
+    keys["Condition"] = {
+        "StringLike": {"kms:ViaService": f"sagemaker.*.{aws.dns_suffix}"},
+        "Bool": {"kms:GrantIsForAWSResource": "true"},
+        "ForAllValues:StringEquals": {"kms:GrantOperations": list(_GRANTED)},
+    }
+    documents = {"hyperpod-karpenter": principals.policy(scale, keys)}
+    return identity.Role(derived.karpenter_role, principals.service_trust(ROLE_SERVICE), (), documents, boundary)
+
+
+def autoscaling_status(cluster: dict[str, Any]) -> str:
+    """Where AutoScaling of DescribeCluster stands: ``InService``, ``Creating``, ``Deleting``, ``Failed`` or ``Disabled``."""
+    told = cluster.get("AutoScaling") or {}
+    if told.get("Mode") != "Enable" and told.get("Status") != "Deleting":
+        return "Disabled"
+    return str(told.get("Status"))

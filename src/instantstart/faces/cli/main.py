@@ -17,7 +17,7 @@ import typer
 
 import instantstart
 from instantstart.base import problems
-from instantstart.faces.cli import access, clusters, demo, fleet, operations, session, show, steps
+from instantstart.faces.cli import access, clusters, demo, fleet, groups, karpenter, nodes, operations, session, show, steps
 
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 INTERRUPTED = 130
@@ -47,8 +47,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(clusters.app, name="cluster")
+app.add_typer(groups.app, name="group")
+app.add_typer(groups.plans, name="plan")
+app.add_typer(nodes.app, name="node")
 app.add_typer(operations.app, name="operation")
 app.add_typer(fleet.app, name="fleet")
+app.add_typer(karpenter.app, name="karpenter")
 app.add_typer(access.tokens, name="token")
 app.add_typer(access.context, name="context")
 app.command("preflight")(steps.preflight)

@@ -79,6 +79,7 @@ _R, _O, _A = Toolset.read, Toolset.operate, Toolset.admin
 _CHANGES, _DESTROYS = Effect.changes, Effect.destroys
 _OPERATION = Shape.operation
 _AFTER = frozenset({"after"})
+_ORDER = frozenset({"sort", "descending", "instance_type"})
 
 
 def _step(name: str, says: str, *, names_cluster: bool = False) -> Tool:
@@ -86,10 +87,20 @@ def _step(name: str, says: str, *, names_cluster: bool = False) -> Tool:
     return Tool(name, says, _O, _CHANGES, "operation_wait", _OPERATION, names_cluster=names_cluster)
 
 
+def _node(name: str, says: str, effect: Effect = Effect.changes) -> Tool:
+    """A tool that acts on nodes: where work is disturbed or data lost, its plan carries an approval."""
+    told = f"{says} Call with dry_run=true first: where its plan has an approval, pass that."
+    return Tool(name, told, Toolset.operate, effect, "operation_wait", Shape.operation, area=Area.capacity)
+
+
 TOOLS: tuple[Tool, ...] = (
     Tool("cluster_list", "List clusters with account, region and state.", shape=Shape.clusters),
     Tool("cluster_get", "Show one cluster: stages done and missing, EKS, HyperPod, nodes, storage."),
-    Tool("node_list", "List nodes with type, capacity, health and readiness."),
+    Tool("node_list", "List nodes with type, capacity, health and readiness.", hides=_ORDER),
+    Tool("node_get", "Show one node: faults, pods, whose work, events with reasons.", area=Area.capacity),
+    Tool("node_health", "List unhealthy nodes with faults and what to do about each.", area=Area.capacity),
+    Tool("hyperpod_events", "List what HyperPod did and why things failed, newest first.", shape=Shape.events, area=Area.capacity),
+    Tool("hyperpod_operations", "List HyperPod's own scalings and deep health checks.", area=Area.capacity),
     Tool("fleet_get", "Show nodes and accelerators used, idle, pending by group.", shape=Shape.fleet, area=Area.capacity),
     Tool("fleet_pending", "List pods that wait for nodes, with the reason.", area=Area.capacity),
     Tool("zone_list", "List zones where HyperPod nodes can go."),
@@ -103,12 +114,46 @@ TOOLS: tuple[Tool, ...] = (
     _step("hyperpod_create", "Create the HyperPod cluster and its first nodes. Needs dependencies."),
     _step("storage_configure", "Mount an S3 bucket as a volume claim. Needs HyperPod."),
     _step("cluster_verify", "Read everything anew; the result is the summary."),
+    _node("node_reboot", "Reboot nodes; volumes stay."),
+    _node("node_replace", "Give nodes other instances; data on their volumes is lost.", _DESTROYS),
+    _node("node_delete", "Delete just these nodes; target counts go down.", _DESTROYS),
+    _node("node_move", "Let nodes belong to another group of the same type."),
+    _node("node_check", "Start deep health checks; nodes take no pods for 1-2 h."),
+    _node("software_update", "Newer HyperPod software for groups of nodes, in batches if asked."),
     Tool("cluster_candidates", "List EKS clusters that others made and that could be imported.", area=Area.capacity),
     Tool(
         "cluster_import",
         "Manage an EKS cluster that others made, and the HyperPod cluster on it. First call with dry_run=true: it lists what is wrong, "
         "with the switch that mends each. Nothing on AWS changes but what a switch asks for.",
         _O, _CHANGES, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
+    Tool("karpenter_get", "Show managed Karpenter: on or off, what stands in its way, its pools.", area=Area.capacity),
+    Tool("node_pool_list", "List Karpenter's node pools with nodes, and why one is late.", area=Area.capacity),
+    Tool("node_pool_get", "Show one node pool: settings, nodes asked for, why one is late.", area=Area.capacity),
+    Tool(
+        "karpenter_enable", "Switch managed Karpenter on. It scales nothing before node_pool_add.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
+    Tool(
+        "node_pool_add",
+        "Let Karpenter make nodes of instance groups. Groups with nodes lose them: then pass the approval of dry_run=true.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
+    Tool(
+        "node_pool_update",
+        "Change a node pool; what is left out stays. New groups with nodes lose them: then pass the approval of dry_run=true.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
+    Tool(
+        "node_pool_delete",
+        "Delete a node pool and its nodes. First call with dry_run=true: its plan carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
+    Tool(
+        "karpenter_disable",
+        "Remove all node pools and their nodes, switch Karpenter off, put the groups back. First call with dry_run=true: its plan "
+        "carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.capacity,
     ),
     Tool("operation_list", "List operations, newest first.", shape=Shape.operations, hides=frozenset({"mine", "sort"})),
     Tool("operation_get", "Show an operation: stages, waiting reason, problem, result.", shape=_OPERATION),
@@ -122,6 +167,31 @@ TOOLS: tuple[Tool, ...] = (
         _A, _DESTROYS, "operation_wait", _OPERATION, names_cluster=True,
     ),
     Tool("cluster_forget", "Drop a cluster from the list; nothing on AWS changes.", _A, _DESTROYS, "cluster_list", names_cluster=True),
+    Tool("instance_group_list", "List instance groups: count, type, zone, capacity type, owner.", area=Area.capacity),
+    Tool("instance_group_get", "Show one instance group, its nodes by status, and why some are late.", area=Area.capacity),
+    Tool(
+        "instance_group_add", "Add an instance group; most of it is for life. dry_run=true checks it.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
+    Tool(
+        "instance_group_update", "Change labels, taints, checks, minimum or scripts of a group; what is left out stays.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
+    Tool(
+        "instance_group_scale", "Change the number of nodes, idle ones first. Where jobs would end, dry_run=true gives an approval.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
+    Tool(
+        "instance_group_delete", "Empty and delete a group. First call with dry_run=true: its plan carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
+    Tool("training_plan_list", "List training plans: status, window, type, zone, instances left.", area=Area.capacity),
+    Tool("training_plan_get", "Show one training plan.", area=Area.capacity),
+    Tool("training_plan_offerings", "Search training plans on offer, with price and window; buys nothing.", area=Area.capacity),
+    Tool(
+        "training_plan_buy", "Buy an offering: charged at once, not cancellable. First call with dry_run=true: price, window, approval.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.capacity,
+    ),
 )  # fmt: skip
 
 #: mutating routes that are no tools, and why

@@ -1,0 +1,385 @@
+"""What must hold before Karpenter is switched on, and before it may scale a group. ``observe`` reads; everything else is pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from instantstart.aws.session import Aws
+from instantstart.base import problems
+from instantstart.base.problems import Violation
+from instantstart.ensure import groups, identity, karpenter, node_pools, offers, principals, scaling
+from instantstart.ensure.findings import Finding
+from instantstart.ensure.karpenter import NODE_CLASS, NODE_POOL, autoscaling_status
+from instantstart.ensure.sites import Site
+from instantstart.kube.client import KubeCluster
+
+#: the oldest health-monitoring agent that knows Karpenter's nodes (aws-facts A12)
+_OLDEST_AGENT = ((1, 0, 742, 0), (1, 0, 241, 0))
+_AGENT_NAMESPACE, _AGENT = "aws-hyperpod", "health-monitoring-agent"
+_AGENT_TAG = re.compile(r":(\d+(?:\.\d+)+)_(\d+(?:\.\d+)+)$")
+_OWN_CONTROLLER = "karpenter/controller"
+#: default limits let a pool grow to so many of its largest nodes
+DEFAULT_NODES = 10
+_RESERVED = ("kubernetes.io", "k8s.io", "karpenter.sh")
+
+
+@dataclass(frozen=True)
+class Prerequisites:
+    """What decides whether Karpenter can be switched on. ``role`` is the one that would be used; None: one is made."""
+
+    cluster: Mapping[str, Any]
+    role_arn: str | None
+    role: Mapping[str, Any] | None
+    lacking: tuple[str, ...]
+    agents: tuple[str, ...]
+    old_pools: tuple[str, ...]
+    controllers: tuple[str, ...]
+    unread: str | None = None
+
+
+def observe(room: Any, where: Site, role_arn: str | None) -> Prerequisites:
+    """Read what the prerequisites need. Raises NotFound without a HyperPod cluster."""
+    cluster = scaling.get_cluster(where)
+    ours = where.aws.arn("iam", f"role/{where.names.karpenter_role}", regional=False)
+    wanted = role_arn or cluster.get("ClusterRole")
+    theirs = wanted if wanted and wanted != ours else None
+    role = identity.find_role(where.aws, theirs.rpartition("/")[2]) if theirs else None
+    lacking = _lacking(where.aws, theirs, cluster["ClusterArn"]) if theirs and role else ()
+    try:
+        return Prerequisites(cluster, theirs, role, lacking, *_in_kubernetes(where.kube(room)))
+    except problems.Problem as problem:
+        return Prerequisites(cluster, theirs, role, lacking, (), (), (), f"Kubernetes could not be asked: {problem.detail}")
+
+
+def _lacking(aws: Aws, role_arn: str, cluster_arn: str) -> tuple[str, ...]:
+    """The actions that a role of others does not allow; none when the simulation itself is not allowed."""
+    try:
+        asked = aws.pages(
+            "iam", "simulate_principal_policy", "EvaluationResults",
+            PolicySourceArn=role_arn, ActionNames=list(karpenter.ROLE_ACTIONS), ResourceArns=[cluster_arn],
+        )  # fmt: skip
+    except problems.Denied:
+        return ()
+    return tuple(r["EvalActionName"] for r in asked if r["EvalDecision"] != "allowed")
+
+
+def _in_kubernetes(kube: KubeCluster) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Images of the health agent, served versions of an older NodePool, controllers of a Karpenter that others installed."""
+    agents = [d for d in kube.list("DaemonSet", _AGENT_NAMESPACE) if d["metadata"]["name"].startswith(_AGENT)]
+    found = kube.find("CustomResourceDefinition", "nodepools.karpenter.sh")
+    versions = tuple(v["name"] for v in found["spec"]["versions"] if v.get("served")) if found else ()
+    controllers = [d for d in kube.list("Deployment") if any(_OWN_CONTROLLER in image for image in _images(d))]
+    named = tuple(f"{d['metadata']['namespace']}/{d['metadata']['name']}" for d in controllers)
+    return tuple(i for d in agents for i in _images(d)), versions if "v1" not in versions else (), named
+
+
+def _images(workload: Mapping[str, Any]) -> list[str]:
+    return [str(c.get("image", "")) for c in workload["spec"]["template"]["spec"]["containers"]]
+
+
+# ---------------------------------------------------------------------- prerequisites
+
+
+def check_cluster(facts: Prerequisites) -> Finding:
+    """The cluster takes changes."""
+    status = facts.cluster["ClusterStatus"]
+    if status in ("Deleting", "Failed"):
+        return Finding("cluster", "fail", f"The HyperPod cluster is {status}.", "Karpenter needs a cluster that is in service.")
+    return Finding("cluster", "ok", f"The HyperPod cluster is {status}.")
+
+
+def check_provisioning(facts: Prerequisites) -> Finding:
+    """Continuous provisioning."""
+    if scaling.is_continuous(facts.cluster):
+        return Finding("provisioning_mode", "ok", "Nodes are provisioned continuously.")
+    told = "The HyperPod cluster does not provision nodes continuously, and Karpenter scales node by node."
+    return Finding("provisioning_mode", "fail", told, "Make a HyperPod cluster with NodeProvisioningMode Continuous; ours have it.")
+
+
+def check_recovery(facts: Prerequisites) -> Finding:
+    """Automatic node recovery."""
+    if facts.cluster.get("NodeRecovery") == "Automatic":
+        return Finding("node_recovery", "ok", "Node recovery is automatic.")
+    told = "Automatic node recovery is off, and HyperPod's Karpenter needs it."
+    return Finding("node_recovery", "fail", told, "Set NodeRecovery to Automatic (UpdateCluster with ClusterName and NodeRecovery only).")
+
+
+def check_role(facts: Prerequisites) -> Finding:
+    """The cluster role: ours is made right; another's is only looked at."""
+    if facts.role_arn is None:
+        return Finding("cluster_role", "ok", "The cluster role is made.")
+    if facts.role is None:
+        return Finding("cluster_role", "fail", f"The role {facts.role_arn} does not exist.", "Name a role that exists, or none.")
+    if principals.service(karpenter.ROLE_SERVICE) not in str(facts.role["AssumeRolePolicyDocument"]):
+        cure = f"Let {principals.service(karpenter.ROLE_SERVICE)} do sts:AssumeRole in its trust policy."
+        return Finding("cluster_role", "fail", f"HyperPod may not assume the role {facts.role_arn}.", cure)
+    if facts.lacking:
+        told = f"The role {facts.role_arn} does not allow {', '.join(facts.lacking)}."
+        return Finding("cluster_role", "fail", told, "Allow that on the cluster's ARN.")
+    return Finding("cluster_role", "ok", f"HyperPod scales by the role {facts.role_arn}.")
+
+
+def check_agent(facts: Prerequisites) -> Finding:
+    """The health-monitoring agent is new enough."""
+    if facts.unread:
+        return Finding("health_agent", "unknown", facts.unread)
+    versions = [match for image in facts.agents if (match := _AGENT_TAG.search(image))]
+    if not versions:
+        told = "The version of the health-monitoring agent could not be told."
+        return Finding("health_agent", "warn", told, "It must be 1.0.742.0_1.0.241.0 or newer: dependencies_configure installs one.")
+    old = [m[0][1:] for m in versions if (_numbers(m[1]), _numbers(m[2])) < _OLDEST_AGENT]
+    if old:
+        told = f"The health-monitoring agent {old[0]} is too old for Karpenter's nodes."
+        return Finding("health_agent", "fail", told, "Bring the HyperPod dependencies up to date: dependencies_configure.")
+    return Finding("health_agent", "ok", f"The health-monitoring agent is {versions[0][0][1:]}.")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def check_other_karpenter(facts: Prerequisites) -> Finding:
+    """A Karpenter that others installed must use v1."""
+    if facts.unread:
+        return Finding("other_karpenter", "unknown", facts.unread)
+    if facts.old_pools:
+        told = f"The cluster serves NodePools of {', '.join(facts.old_pools)} only: a Karpenter of before v1."
+        return Finding("other_karpenter", "fail", told, "Bring that Karpenter to v1, or remove it with its definitions.")
+    if facts.controllers:
+        told = f"A Karpenter that others installed runs: {', '.join(facts.controllers)}."
+        return Finding("other_karpenter", "warn", told, "See that no pool of one names node classes of the other.")
+    return Finding("other_karpenter", "ok", "No other Karpenter runs.")
+
+
+def check_state(facts: Prerequisites) -> Finding:
+    """AutoScaling may be switched."""
+    status = autoscaling_status(dict(facts.cluster))
+    told = (facts.cluster.get("AutoScaling") or {}).get("FailureMessage")
+    if status == "Deleting":
+        return Finding("autoscaling", "warn", "AutoScaling is still being disabled.", "Switching it on waits for that.")
+    return Finding("autoscaling", "ok", f"AutoScaling is {status}." + (f" It said: {told}" if told else ""))
+
+
+PREREQUISITES: tuple[Callable[[Prerequisites], Finding], ...] = (
+    check_cluster,
+    check_provisioning,
+    check_recovery,
+    check_role,
+    check_agent,
+    check_other_karpenter,
+    check_state,
+)
+
+
+def findings(facts: Prerequisites) -> list[Finding]:
+    """Every prerequisite, looked at."""
+    return [check(facts) for check in PREREQUISITES]
+
+
+# ---------------------------------------------------------------------- pools
+
+
+@dataclass(frozen=True)
+class PoolFacts:
+    """What decides whether a pool may be. ``zones``: names by group; ``types``: EC2's facts by type; ``owners``: class by group."""
+
+    cluster: Mapping[str, Any]
+    zones: Mapping[str, frozenset[str]]
+    types: Mapping[str, Mapping[str, Any] | None]
+    owners: Mapping[str, str]
+    pools: Mapping[str, dict[str, Any]]
+    classes: Collection[str] = field(default_factory=tuple)
+
+
+def observe_pool(where: Site, kube: KubeCluster, wanted: Sequence[str]) -> PoolFacts:
+    """Read what the rules of a pool over these groups need."""
+    cluster = scaling.get_cluster(where)
+    found = [g for name in wanted if (g := groups.find(cluster, name))]
+    subnets = {g["InstanceGroupName"]: (g.get("OverrideVpcConfig") or cluster.get("VpcConfig") or {}).get("Subnets", []) for g in found}
+    types = sorted({t for g in found for t in types_of(g)})
+    pools = {p["metadata"]["name"]: p for p in karpenter.list_served(kube, NODE_POOL)}
+    classes = tuple(c["metadata"]["name"] for c in karpenter.list_served(kube, NODE_CLASS))
+    facts = {t: where.aws.cached(f"type/{t}", 600, lambda t=t: offers.describe_type(where.aws, t)) for t in types}  # type: ignore[misc]
+    return PoolFacts(cluster, _zones(where.aws, subnets), facts, karpenter.karpenter_owners(kube), pools, classes)
+
+
+def _zones(aws: Aws, subnets: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
+    ids = sorted({s for each in subnets.values() for s in each})
+    filters = [{"Name": "subnet-id", "Values": ids}]
+    told = aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters) if ids else []
+    zone = {s["SubnetId"]: s["AvailabilityZone"] for s in told}
+    return {g: frozenset(zone[s] for s in each if s in zone) for g, each in subnets.items()}
+
+
+def types_of(group: Mapping[str, Any]) -> list[str]:
+    """The instance types of a group as DescribeCluster tells it."""
+    flexible = group.get("InstanceRequirements") or {}
+    one = group.get("InstanceType")
+    return [one] if one else list(flexible.get("DesiredInstanceTypes") or flexible.get("CurrentInstanceTypes") or [])
+
+
+def pool_violations(name: str, wanted: Mapping[str, Any], facts: PoolFacts) -> list[Violation]:
+    """Everything that is wrong with the fields of a pool, each with its pointer."""
+    return [
+        *_group_violations(name, wanted["instance_groups"], facts),
+        *_type_violations(wanted, facts),
+        *_zone_violations(wanted, facts),
+        *_requirement_violations(wanted["requirements"]),
+        *_disruption_violations(wanted),
+        *_label_violations(wanted["labels"]),
+    ]
+
+
+def _group_violations(name: str, wanted: Sequence[str], facts: PoolFacts) -> list[Violation]:
+    found = []
+    for at, each in enumerate(wanted):
+        told = "is named twice." if each in wanted[:at] else _group_fault(name, each, facts)
+        if told:
+            found.append(Violation(f"/instance_groups/{at}", f"The instance group {each} {told}"))
+    return found
+
+
+def _group_fault(name: str, wanted: str, facts: PoolFacts) -> str | None:
+    group = groups.find(facts.cluster, wanted)
+    if group is None:
+        have = ", ".join(g["InstanceGroupName"] for g in facts.cluster["InstanceGroups"]) or "none"
+        return f"does not exist; there are: {have}."
+    if group.get("TrainingPlanArn"):
+        return "uses a training plan: Karpenter does not scale reserved capacity."
+    if group.get("OnStartDeepHealthChecks"):
+        return "has deep health checks: its pods would wait for an hour or two, and Karpenter would make more and more nodes."
+    if len(facts.zones.get(wanted, ())) > 1:
+        return f"has subnets in more than one zone: {', '.join(sorted(facts.zones[wanted]))}. Karpenter needs one zone a group."
+    owner = facts.owners.get(wanted)
+    if owner and owner != name:
+        return f"belongs to the node class {owner} already."
+    arm = [t for t in types_of(group) if not _is_amd64(facts.types.get(t))]
+    return f"has the type {arm[0]}, which is not amd64: Karpenter makes amd64 nodes only." if arm else None
+
+
+def _is_amd64(told: Mapping[str, Any] | None) -> bool:
+    architectures = (told or {}).get("ProcessorInfo", {}).get("SupportedArchitectures")
+    return architectures is None or "x86_64" in architectures
+
+
+def _type_violations(wanted: Mapping[str, Any], facts: PoolFacts) -> list[Violation]:
+    known = [g for name in wanted["instance_groups"] if (g := groups.find(facts.cluster, name))]
+    have = {t for g in known for t in types_of(g)}
+    told = f"is in none of the groups; they have: {', '.join(sorted(have)) or 'none'}."
+    return [Violation(f"/instance_types/{at}", f"{t} {told}") for at, t in enumerate(wanted["instance_types"]) if known and t not in have]
+
+
+def _zone_violations(wanted: Mapping[str, Any], facts: PoolFacts) -> list[Violation]:
+    have = {z for name in wanted["instance_groups"] for z in facts.zones.get(name, ())}
+    told = f"has none of the groups; they are in {', '.join(sorted(have))}. Name zones by name, not by id."
+    return [Violation(f"/zones/{at}", f"The zone {z} {told}") for at, z in enumerate(wanted["zones"]) if have and z not in have]
+
+
+def _requirement_violations(requirements: Sequence[Mapping[str, Any]]) -> list[Violation]:
+    found = []
+    for at, each in enumerate(requirements):
+        pointer, key, values = f"/requirements/{at}", each["key"], each["values"]
+        domain = key.rpartition("/")[0]
+        if key == node_pools.CAPACITY_TYPE:
+            told = (
+                "HyperPod's Karpenter does not honour a capacity type here. List Spot groups, on-demand groups, or both: Spot goes first."
+            )
+            found.append(Violation(f"{pointer}/key", told))
+        elif domain.endswith("karpenter.sh") or key == "kubernetes.io/hostname":
+            found.append(Violation(f"{pointer}/key", f"The label {key} is Karpenter's own and cannot be required."))
+        elif key == node_pools.ARCHITECTURE and (each["operator"] != "In" or list(values) != ["amd64"]):
+            found.append(Violation(pointer, "Karpenter makes amd64 nodes only."))
+        if each["operator"] in ("In", "NotIn") and not values:
+            found.append(Violation(f"{pointer}/values", f"{each['operator']} needs values."))
+        if each["operator"] in ("Exists", "DoesNotExist") and values:
+            found.append(Violation(f"{pointer}/values", f"{each['operator']} takes no values."))
+        if each["operator"] in ("Gt", "Lt") and not (len(values) == 1 and values[0].isdigit()):
+            found.append(Violation(f"{pointer}/values", f"{each['operator']} needs one whole number."))
+    return found
+
+
+def _disruption_violations(wanted: Mapping[str, Any]) -> list[Violation]:
+    found = []
+    if seconds_in(wanted["consolidate_after"]) == 0:
+        told = "With 0s a node goes the moment it is idle, and comes back for the next pod. Wait a while: 10m, or 2m for Spot."
+        found.append(Violation("/consolidate_after", told))
+    for at, budget in enumerate(wanted["budgets"]):
+        if (budget.get("schedule") is None) != (budget.get("duration") is None):
+            found.append(Violation(f"/budgets/{at}", "schedule and duration go together."))
+    return found
+
+
+def _label_violations(labels: Mapping[str, str]) -> list[Violation]:
+    found = []
+    for key in labels:
+        domain = key.rpartition("/")[0]
+        if any(domain == r or domain.endswith(f".{r}") for r in _RESERVED):
+            found.append(Violation(f"/labels/{key.replace('~', '~0').replace('/', '~1')}", f"The prefix {domain}/ is reserved."))
+    return found
+
+
+def seconds_in(duration: str) -> float | None:
+    """``1h30m`` in seconds; None for Never."""
+    if duration == "Never":
+        return None
+    unit = {"s": 1, "m": 60, "h": 3600}
+    return float(sum(int(number) * unit[letter] for number, letter in re.findall(r"([0-9]+)([smh])", duration)))
+
+
+def warnings(wanted: Mapping[str, Any], facts: PoolFacts) -> list[str]:
+    """What is allowed and may surprise."""
+    found = []
+    names = set(wanted["instance_groups"])
+    mine = [g for g in facts.cluster["InstanceGroups"] if g["InstanceGroupName"] in names]
+    spot = [g["InstanceGroupName"] for g in mine if "Spot" in (g.get("CapacityRequirements") or {})]
+    after = seconds_in(wanted["consolidate_after"])
+    if spot and after is not None and after > 120:
+        found.append(f"{', '.join(spot)} is Spot: a consolidate_after of at most 2m is advised.")
+    static = [g for g in facts.cluster["InstanceGroups"] if g["InstanceGroupName"] not in names | set(facts.owners)]
+    if not any(g["TargetCount"] for g in static):
+        found.append("No group outside Karpenter has nodes: keep a static one, or the system's own pods will hold Karpenter's nodes.")
+    return found
+
+
+def default_limits(types: Sequence[str], facts: PoolFacts) -> dict[str, str]:
+    """Ten of the largest node, by CPU and by accelerator; nothing for what EC2 does not describe."""
+    known = [t for name in types if (t := facts.types.get(name))]
+    sizes: dict[str, int] = {}
+    for told in known:
+        for resource, count in _sizes(told).items():
+            sizes[resource] = max(sizes.get(resource, 0), count)
+    return {resource: str(count * DEFAULT_NODES) for resource, count in sorted(sizes.items()) if count}
+
+
+def _sizes(told: Mapping[str, Any]) -> dict[str, int]:
+    gpus = sum(int(g.get("Count", 0)) for g in (told.get("GpuInfo") or {}).get("Gpus", ()))
+    devices = sum(int(d.get("Count", 0)) for d in (told.get("NeuronInfo") or {}).get("NeuronDevices", ()))
+    cpus = int((told.get("VCpuInfo") or {}).get("DefaultVCpus", 0))
+    return {"cpu": cpus, "nvidia.com/gpu": gpus, "aws.amazon.com/neurondevice": devices}
+
+
+def taken_over(wanted: Sequence[str], facts: PoolFacts) -> dict[str, int]:
+    """The nodes that go when Karpenter takes these groups over: those of groups it does not own yet."""
+    found = [g for name in wanted if name not in facts.owners and (g := groups.find(facts.cluster, name))]
+    return {g["InstanceGroupName"]: n for g in found if (n := max(int(g["TargetCount"]), int(g["CurrentCount"])))}
+
+
+def check_violations(found: Sequence[Violation]) -> None:
+    """Raise Invalid with all of them."""
+    if found:
+        detail = " ".join(v.message for v in found)
+        raise problems.Invalid("node_pool.invalid", detail, hint="Correct what is named, and ask again.", fields=found)
+
+
+def check_enabled(cluster: Mapping[str, Any]) -> None:
+    """Raise Conflict unless Karpenter is in service."""
+    status = autoscaling_status(dict(cluster))
+    if status != "InService":
+        raise problems.Conflict(
+            "karpenter.not_enabled",
+            f"Managed Karpenter is {status} on the cluster {cluster['ClusterName']}.",
+            hint="Switch it on first: karpenter_enable." if status in ("Disabled", "Failed") else "Wait until it is InService.",
+        )
