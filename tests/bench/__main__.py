@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.bench import agents, jobs, processes
+from tests.bench import agents, crowds, jobs, processes
 from tests.bench.rig import Rig, load
 
 BENCHES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
@@ -21,6 +21,8 @@ BENCHES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
     "reaction-fast": ("the same with more of the machine's own time in it", lambda: jobs.reaction(30)),
     "catalogue": ("tools/list of the default set in o200k tokens (goal 5,000), and one conversation", agents.catalogue),
     "list": ("cluster list with 20 clusters", processes.listing),
+    "fleet": ("fleet view at 10,000 nodes and 50,000 pods (goals p95 50 ms, 1.5 times 100 nodes, 700 MiB)", crowds.fleet),
+    "load": ("sandbox's API server with 10,000 nodes, 50,000 pods and 50 watchers", crowds.load),
     "sandbox": ("sandbox calls a second", processes.calls),
 }
 

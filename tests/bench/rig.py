@@ -54,9 +54,7 @@ class ControlPlane:
 
     def memory_mib(self) -> tuple[float, float]:
         """Resident memory now, and the most it ever was, in MiB (Linux: /proc)."""
-        lines = Path(f"/proc/{self.child.pid}/status").read_text().splitlines()
-        told = {line.partition(":")[0]: line.partition(":")[2] for line in lines}
-        return int(told["VmRSS"].split()[0]) / 1024, int(told["VmHWM"].split()[0]) / 1024
+        return memory_mib(self.child.pid)
 
     def cpu_seconds(self) -> float:
         """Processor time it has used so far."""
@@ -165,6 +163,13 @@ def cpu_seconds(pid: int) -> float:
     """Processor time a process has used so far, in user and kernel (Linux: /proc)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mib(pid: int) -> tuple[float, float]:
+    """Resident memory of a process now, and the most it ever was, in MiB (Linux: /proc)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    told = {line.partition(":")[0]: line.partition(":")[2] for line in lines}
+    return int(told["VmRSS"].split()[0]) / 1024, int(told["VmHWM"].split()[0]) / 1024
 
 
 def load() -> str:
