@@ -49,8 +49,8 @@ test-slow: setup-test ## Only the slow tests
 	$(BIN)/python -m pytest -q -m slow $(PYTEST_ARGS)
 
 lint: ## Style, complexity, house rules
-	$(BIN)/ruff check src tests tools
-	$(BIN)/ruff format --check src tests tools
+	$(BIN)/ruff check src tests tools recipes
+	$(BIN)/ruff format --check src tests tools recipes
 
 types: ## mypy, strict
 	$(BIN)/mypy

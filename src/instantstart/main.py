@@ -51,6 +51,7 @@ def compose(chosen: Settings) -> Room:
     from instantstart.capabilities.room import Room
     from instantstart.capabilities.workflows import WORKFLOWS
     from instantstart.ensure import bundles
+    from instantstart.hub.client import Hub
     from instantstart.kube.connect import KubeGateway
     from instantstart.operations.engine import Engine
 
@@ -59,7 +60,7 @@ def compose(chosen: Settings) -> Room:
     aws = AwsGateway(chosen.region)
     kube = KubeGateway(lambda ref: tokens.make(aws.region(ref.region), ref.name), clock, lambda: aws.region().identity().principal_arn)
     engine = Engine(opened, clock, chosen, WORKFLOWS)
-    room = Room(chosen, clock, opened, aws, kube, bundles.load(chosen.bundles_dir), engine)
+    room = Room(chosen, clock, opened, aws, kube, bundles.load(chosen.bundles_dir), engine, Hub(chosen.hub_url))
     engine.bind(room)
     return room
 

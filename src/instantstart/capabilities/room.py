@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from instantstart.aws.session import AwsGateway
 from instantstart.base.clock import Clock
 from instantstart.base.settings import Settings
+from instantstart.capabilities.board import Board
 from instantstart.ensure.bundles import Catalog
 from instantstart.ensure.remembered import Remembered
+from instantstart.hub.client import Hub
 from instantstart.kube.connect import KubeGateway
 from instantstart.operations.engine import Engine
 from instantstart.store import Store
@@ -25,5 +27,7 @@ class Room:
     kube: KubeGateway
     bundles: Catalog
     engine: Engine
+    hub: Hub
+    board: Board = field(default_factory=Board)
     #: what AWS said of clusters a moment ago
     remembered: Remembered = field(default_factory=Remembered)

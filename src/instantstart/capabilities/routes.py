@@ -9,6 +9,8 @@ from instantstart.capabilities.capacity.nodes import routes as nodes
 from instantstart.capabilities.capacity.training_plans import routes as training_plans
 from instantstart.capabilities.clusters import routes as clusters
 from instantstart.capabilities.clusters.imports import routes as imports
+from instantstart.capabilities.features import routes as features
+from instantstart.capabilities.storage.downloads import routes as downloads
 from instantstart.capabilities.storage.images import routes as images
 from instantstart.capabilities.storage.objects import routes as objects
 from instantstart.capabilities.storage.volumes import routes as volumes
@@ -20,8 +22,10 @@ ROUTERS = (
     volumes.router,
     objects.router,
     images.router,
+    downloads.router,
     groups.router,
     nodes.router,
     karpenter.router,
     training_plans.router,
+    features.router,
 )

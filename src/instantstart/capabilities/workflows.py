@@ -8,14 +8,18 @@ from instantstart.capabilities.capacity.nodes import workflows as nodes
 from instantstart.capabilities.capacity.training_plans import workflows as training_plans
 from instantstart.capabilities.clusters import workflows as clusters
 from instantstart.capabilities.clusters.imports import workflows as imports
+from instantstart.capabilities.features import workflows as features
+from instantstart.capabilities.storage.downloads import workflows as downloads
 from instantstart.capabilities.storage.volumes import workflows as volumes
 
 WORKFLOWS = (
     *clusters.WORKFLOWS,
     *imports.WORKFLOWS,
     *volumes.WORKFLOWS,
+    *downloads.WORKFLOWS,
     *groups.WORKFLOWS,
     *nodes.WORKFLOWS,
     *karpenter.WORKFLOWS,
     *training_plans.WORKFLOWS,
+    *features.WORKFLOWS,
 )

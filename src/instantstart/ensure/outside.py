@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from instantstart.ensure.releases import is_ours
@@ -30,7 +31,7 @@ def _balanced(service: dict[str, Any]) -> bool:
 
 
 def list_s3_claims(cluster: KubeCluster) -> list[dict[str, Any]]:
-    """The S3 volumes we made: ``{claim, namespace, volume, bucket, phase, bound}``."""
+    """The S3 volumes we made: ``{claim, namespace, volume, bucket, prefix, phase, bound}``."""
     found = []
     for volume in cluster.list("PersistentVolume"):
         csi = volume["spec"].get("csi") or {}
@@ -44,8 +45,13 @@ def list_s3_claims(cluster: KubeCluster) -> list[dict[str, Any]]:
                     "namespace": claim.get("namespace"),
                     "volume": volume["metadata"]["name"],
                     "bucket": (csi.get("volumeAttributes") or {}).get("bucketName"),
+                    "prefix": _prefix(volume["spec"].get("mountOptions") or ()),
                     "phase": phase,
                     "bound": phase == "Bound",
                 }
             )
     return sorted(found, key=lambda c: (str(c["namespace"]), str(c["claim"])))
+
+
+def _prefix(options: Sequence[str]) -> str:
+    return next((option.removeprefix("prefix ") for option in options if option.startswith("prefix ")), "")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .engine import Controller
+from .failure_policy import judge
 from .objects import (
     Object,
     annotations_of,
@@ -97,7 +98,7 @@ class Tally:
         self.uncounted.append(pod)
         number = index_of_pod(pod)
         if status_of(pod).get("phase") != "Succeeded":
-            self.failed += 1
+            self.failed += judge(self.job, pod).action != "Ignore"
         elif number is None:
             self.succeeded += 1
         elif number not in self.done:
@@ -126,6 +127,11 @@ class Tally:
             for pod in self.active:
                 restarted += sum(int(c.get("restartCount") or 0) for c in status_of(pod).get("containerStatuses") or [])
         return self.failed + restarted
+
+    def verdict(self) -> str | None:
+        """Why a failed pod ends the Job at once by its podFailurePolicy; None when none does."""
+        failed = (p for p in self.pods if status_of(p).get("phase") == "Failed")
+        return next((v.message for p in failed if (v := judge(self.job, p)).action == "FailJob"), None)
 
     def wanted_active(self) -> int:
         """How many pods should be at work now."""
@@ -179,6 +185,9 @@ class JobController(Controller):
         spec = spec_of(tally.job)
         if tally.complete():
             return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+        told = tally.verdict()
+        if told:
+            return "Failed", "PodFailurePolicy", told
         if tally.restarts() > int(spec.get("backoffLimit", 6)):
             return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
         started, limit = status_of(tally.job).get("startTime"), spec.get("activeDeadlineSeconds")
