@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,7 +42,10 @@ class Asked:
 
 @dataclass
 class Reply:
-    """What to answer: ``body`` whole, or ``lines`` one by one as a stream; TEAR cuts the connection, an Event is waited for."""
+    """What to answer: ``body`` whole, or ``lines`` one by one as a stream.
+
+    TEAR cuts the connection, an Event is waited for, a number is slept, bytes are sent as they are, without the end of a line.
+    """
 
     status: int = 200
     body: Any = None
@@ -131,7 +135,10 @@ class _Handler(BaseHTTPRequestHandler):
             if isinstance(line, threading.Event):
                 line.wait(30)
                 continue
-            content = (line if isinstance(line, str) else json.dumps(line)).encode() + b"\n"
+            if isinstance(line, float):
+                time.sleep(line)
+                continue
+            content = line if isinstance(line, bytes) else (line if isinstance(line, str) else json.dumps(line)).encode() + b"\n"
             self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")

@@ -114,6 +114,7 @@ class Reflector(Generic[T]):
         self._items: dict[Key, T] = {}
         self._listeners: list[Listener[T]] = []
         self._version = ""
+        self._listed = False
         self._lock = threading.Lock()
         self._revision = 0
         self._heard_at: float | None = None
@@ -151,28 +152,34 @@ class Reflector(Generic[T]):
     async def run(self) -> None:
         """Keep the copy until cancelled."""
         async with self._connection.open_async() as http:
-            listed, pause = False, BACKOFF_SECONDS[0]
+            pause = BACKOFF_SECONDS[0]
             while True:
                 began, told = time.monotonic(), self._told()
-                failed = False
-                try:
-                    if not listed:
-                        await self._list(http)
-                        listed = True
-                    await self._watch(http)
-                except _Expired:
-                    listed = False
-                except (problems.Problem, msgspec.MsgspecError) as error:
-                    # An event that cannot be read would come again from the same version: only a new list gets past it.
-                    listed = listed and isinstance(error, problems.Problem)
-                    self._failed(error)
-                    failed = True
-                if self._told() > told or (time.monotonic() - began > _SHORT_SECONDS and not failed):
+                failure = await self._turn(http)
+                useful = self._told() > told or (failure is None and time.monotonic() - began > _SHORT_SECONDS)
+                if useful:
                     pause = BACKOFF_SECONDS[0]
-                    if not failed:
-                        continue
-                await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+                if useful and failure is None:
+                    continue
+                asked = getattr(failure, "retry_after_seconds", None) or 0
+                await asyncio.sleep(max(pause * random.uniform(0.5, 1.5), min(asked, BACKOFF_SECONDS[1])))
                 pause = min(pause * 2, BACKOFF_SECONDS[1])
+
+    async def _turn(self, http: httpx2.AsyncClient) -> Exception | None:
+        """List if that is due, and watch to the end of the watch. What went wrong, or None."""
+        try:
+            if not self._listed:
+                await self._list(http)
+                self._listed = True
+            await self._watch(http)
+        except _Expired:
+            self._listed = False
+        except (problems.Problem, msgspec.MsgspecError) as error:
+            # An event that cannot be read would come again from the same version: only a new list gets past it.
+            self._listed = self._listed and isinstance(error, problems.Problem)
+            self._failed(error)
+            return error
+        return None
 
     def _told(self) -> int:
         """How much the watches have told so far."""
