@@ -64,12 +64,14 @@ def remove_inside(where: Site, kube: KubeCluster, releases: list[Release]) -> Ou
 
 
 def remove_access(where: Site) -> Wait | None:
-    """Take our own access entry out; None when there is none of ours."""
-    entry = our_access_entry(where)
-    if entry is None:
-        return None
-    where.aws.remove("eks", "delete_access_entry", clusterName=where.eks_cluster, principalArn=entry)
-    return Wait(1, f"Removed the access entry of {entry}")
+    """Take our access entry out, and the one that SageMaker made for our nodes' role; None when there is none of ours."""
+    role = where.aws.arn("iam", f"role/{where.names.execution_role}", regional=False)
+    entries = (role if _entry(where, role) else None, our_access_entry(where))
+    for entry in entries:
+        if entry is not None:
+            where.aws.remove("eks", "delete_access_entry", clusterName=where.eks_cluster, principalArn=entry)
+            return Wait(1, f"Removed the access entry of {entry}")
+    return None
 
 
 def our_addons(where: Site) -> list[str]:
@@ -85,11 +87,16 @@ def our_addons(where: Site) -> list[str]:
 def our_access_entry(where: Site) -> str | None:
     """The principal of the access entry that we made for ourselves, or None."""
     principal = where.aws.identity().principal_arn
+    told = _entry(where, principal)
+    return principal if told and told.get("tags", {}).get(names.CLUSTER_TAG) == where.tag else None
+
+
+def _entry(where: Site, principal: str) -> dict[str, Any] | None:
     try:
-        told = where.aws.read("eks", "describe_access_entry", clusterName=where.eks_cluster, principalArn=principal)["accessEntry"]
+        told = where.aws.read("eks", "describe_access_entry", clusterName=where.eks_cluster, principalArn=principal)
     except (problems.NotFound, problems.Conflict, problems.Invalid):  # no cluster, no entry, or a cluster that keeps none
         return None
-    return principal if told.get("tags", {}).get(names.CLUSTER_TAG) == where.tag else None
+    return dict(told["accessEntry"])
 
 
 def check_deletable(where: Site) -> None:

@@ -32,6 +32,14 @@ def find(cluster: KubeCluster, release: Release) -> list[Resource]:
     return [found for role in release.roles for found in players(cluster, role) if identity(found) not in own]
 
 
+def standing(cluster: KubeCluster, release: Release) -> list[Resource]:
+    """What of others stands for this release: copies that play its role, else its last object by name when that is not ours."""
+    last = next((r for r in reversed(release.resources) if r["kind"] != "Namespace"), None)
+    metadata = last["metadata"] if last else {}
+    live = cluster.find(f"{last['apiVersion']}/{last['kind']}", metadata["name"], metadata.get("namespace")) if last else None
+    return find(cluster, release) or ([live] if live is not None and not is_ours(live) else [])
+
+
 def told(others: Sequence[Resource]) -> str:
     """Whose copies these are: ``by Helm release x: DaemonSet kube-system/y``."""
     return _told(_named(others))

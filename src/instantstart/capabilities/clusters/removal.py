@@ -116,7 +116,8 @@ def remove_subnets(room: Room, run: Run) -> Outcome:
     place = _vpc(where, run)
     step = network.remove_compute_subnet_step(where.aws, place.vpc_id, where.tag) if place else None
     if place and step is None:
-        step = compute_group.remove_step(where.aws, place.vpc_id, where.tag)
+        step = network.remove_endpoint_step(where.aws, place.vpc_id, where.tag)
+        step = step or compute_group.remove_step(where.aws, place.vpc_id, where.tag)
     if place and step and run.waited_seconds > _PATIENCE_SECONDS:
         ours = {s.subnet_id for s in network.list_subnets(where.aws, place.vpc_id) if s.tags.get(names.CLUSTER_TAG) == where.tag}
         found = leftovers.blockers(where.aws, place, ours)

@@ -278,10 +278,18 @@ def observe_dependencies(room: Room, where: Site, kube: KubeCluster, *, cert_man
         seen.append({"name": name, "kind": "add-on", "version": told["version"], "state": state, "why": "; ".join(told["issues"]) or None})
     for release in where.dependencies(room):
         state = workloads.observe(kube, release)
-        others = strangers.find(kube, release) if state.state is workloads.State.absent and where.imported else ()
-        stands, why = ("ready", strangers.told(others)) if others else (state.state.value, state.why)
-        version = None if others else release.version
-        seen.append({"name": release.name, "kind": "bundle", "version": version, "state": stands, "why": why})
+        others = strangers.standing(kube, release) if where.imported else []
+        by = f"installed {strangers.told(others)}" if others else None
+        absent = state.state is workloads.State.absent
+        seen.append(
+            {
+                "name": release.name,
+                "kind": "bundle",
+                "version": None if others else release.version,
+                "state": "ready" if by and absent else state.state.value,
+                "why": by if by and (absent or not state.why) else state.why,
+            }
+        )
     return seen
 
 

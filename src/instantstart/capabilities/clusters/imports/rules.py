@@ -76,9 +76,8 @@ def _inside(room: Room, where: Site) -> dict[str, Any]:
     kube = where.kube(room)
     components = {}
     for release in where.dependencies(room):
-        others = strangers.find(kube, release)
-        mine = [r for r in release.resources if r["kind"] != "Namespace"]
-        live = others or [found for r in mine[-1:] if (found := _live(kube, r))]
+        last = next(r for r in reversed(release.resources) if r["kind"] != "Namespace")
+        live = [*strangers.standing(kube, release), *([own] if (own := _live(kube, last)) else [])]
         components[release.name] = (bool(live), _by(live[0]) if live else "")
     driver = next(strangers.players(kube, _S3_DRIVER), None)
     return {
