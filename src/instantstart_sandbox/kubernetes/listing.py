@@ -162,14 +162,13 @@ class Listing:
         """(entries of the page, key of the last one if more follow, how many follow)."""
         out: list[Entry] = []
         last, left = "", 0
-        for key, entry in collection.scan(f"{namespace}/" if namespace else "", page.start, page.revision):
+        prefix = f"{namespace}/" if namespace else ""
+        for key, entry in collection.scan(prefix, page.start, page.revision):
             if match is not None and not match(entry):
                 continue
             if page.limit and len(out) >= page.limit:
-                left += 1
-                if match is not None:
-                    break
-                continue
+                left = collection.count(prefix, key, page.revision) if match is None else 1
+                break
             out.append(entry)
             last = key
         return out, last if left else "", left

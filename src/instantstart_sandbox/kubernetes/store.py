@@ -30,6 +30,8 @@ LOG_LENGTH = 20_000
 _LEAST_LOG, _LOG_BYTES = 2_000, 96 * 1024 * 1024
 #: so many of the newest changes keep their encoded frames
 _FRAMES_KEPT = 256
+#: sorts behind every key
+_BEHIND_ALL = "\U0010ffff"
 _COMPACT_BYTES = 64 * 1024 * 1024
 
 
@@ -92,6 +94,13 @@ class Collection:
             entry = past[key] if key in past else self.current.get(key)
             if entry is not None:
                 yield key, entry
+
+    def count(self, prefix: str, start: str, revision: int | None = None) -> int:
+        """How many entries ``scan`` would give, found without a walk while nothing has changed since ``revision``."""
+        if revision is not None and self.log and self.log[-1].revision > revision:
+            return sum(1 for _ in self.scan(prefix, start, revision))
+        end = bisect.bisect_left(self.keys, prefix + _BEHIND_ALL) if prefix else len(self.keys)
+        return max(end - bisect.bisect_left(self.keys, max(prefix, start)), 0)
 
     def _undone(self, revision: int) -> dict[str, Entry | None]:
         past: dict[str, Entry | None] = {}

@@ -35,6 +35,19 @@ def state(collection: Collection, revision: int | None = None) -> dict[str, int]
     return {k: e.object()["value"] for k, e in collection.scan(revision=revision)}
 
 
+@given(steps, st.sampled_from(["", "a", "b"]), st.sampled_from(["", "a", "b", "c"]))
+@settings(max_examples=100)
+def test_what_is_left_of_a_list_is_counted_as_it_would_be_read(script: Steps, prefix: str, start_at: str) -> None:
+    store = Store()
+    things = store.collection("things")
+    revisions: list[int | None] = [None]
+    for name, value in script:
+        write(store, things, name, value)
+        revisions.append(store.revision)
+    for revision in revisions:
+        assert things.count(prefix, start_at, revision) == len(list(things.scan(prefix, start_at, revision)))
+
+
 @given(steps)
 @settings(max_examples=100)
 def test_every_past_state_can_be_read(script: Steps) -> None:

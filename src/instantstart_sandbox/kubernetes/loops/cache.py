@@ -33,6 +33,15 @@ class Cache:
         self._cluster, self._observer = cluster, observer
         self._objects: dict[str, dict[str, Object]] = {}
         self._on_node: dict[str, set[str]] = defaultdict(set)
+        self._leaving: list[Callable[[], None]] = []
+
+    def leave(self) -> None:
+        """Hold nothing any more: the loops have ended."""
+        for leave in self._leaving:
+            leave()
+        self._leaving.clear()
+        self._objects.clear()
+        self._on_node.clear()
 
     def follow(self, resources: Iterable[str]) -> None:
         """Hold these resources from now on; what exists is reported to the observer as created, once all of it is held."""
@@ -42,7 +51,9 @@ class Cache:
             for key, entry in list(collection.scan()):
                 held[key] = decode(entry.object())
                 self._index(resource, key, None, held[key])
-            collection.listeners.add(partial(self._changed, resource))
+            listener = partial(self._changed, resource)
+            collection.listeners.add(listener)
+            self._leaving.append(partial(collection.listeners.discard, listener))
         for resource in resources:
             for obj in list(self._objects[resource].values()):
                 self._observer(resource, None, obj)

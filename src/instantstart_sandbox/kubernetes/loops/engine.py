@@ -168,7 +168,10 @@ class Engine:
     async def run(self) -> None:
         """Begin, and work for ever."""
         self.begin()
-        await self.work()
+        try:
+            await self.work()
+        finally:
+            self.cache.leave()
 
     async def work(self) -> None:
         """Work for ever; after each key the API's requests get a turn."""
