@@ -1,6 +1,7 @@
 """A sandbox cluster in a process of its own, so that it can really be killed: ``python -m tests.kube.child FOLDER``.
 
-Prints its endpoint as a line of JSON, then does what it is told on standard input, one word a line, and answers ``done``.
+Prints its endpoint as a line of JSON, then does what it is told on standard input, one word a line, and answers ``done``: ``compact``;
+``cut SECONDS`` (watches that begin from now on), ``fault JSON``, ``clear`` (fair weather), ``admit TOKEN`` (that one and no other).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -52,17 +54,42 @@ def main() -> None:
     from tests.ensure.clusters import ARN, RATE, Aws
 
     from instantstart_sandbox.kubernetes.server import KubernetesServer
+    from instantstart_sandbox.kubernetes.weather import Weather
     from instantstart_sandbox.world.clock import Clock
+    from instantstart_sandbox.world.faults import Faults
+    from instantstart_sandbox.world.settings import Settings
 
-    server = KubernetesServer(Path(sys.argv[1]), Clock(RATE), Aws())
+    aws, clock, settings = Aws(), Clock(RATE), Settings()
+    faults = Faults(settings)
+    server = KubernetesServer(Path(sys.argv[1]), clock, aws)
+    server.weather = Weather(faults, clock)
     endpoint = server.create_cluster(ARN, "demo", "us-west-2", "1.33")
+
+    def admit(token: str) -> None:
+        aws.admitted = {token}
+        server.nudge(ARN)
+
+    def clear(_: str) -> None:
+        faults.clear()
+        settings.watch_cut_seconds = 0.0
+
+    def compact(_: str) -> None:
+        inside = server.cluster(ARN)
+        inside.in_loop(inside.store.compact)
+
+    words: dict[str, Callable[[str], object]] = {
+        "compact": compact,
+        "cut": lambda seconds: setattr(settings, "watch_cut_seconds", float(seconds)),
+        "fault": lambda rule: faults.add(**json.loads(rule)),
+        "clear": clear,
+        "admit": admit,
+    }
     told: dict[str, Any] = {"arn": ARN, "name": "demo", "region": "us-west-2", "endpoint": endpoint.url, "ca_pem": endpoint.ca_pem}
     sys.stdout.write(json.dumps(told) + "\n")
     sys.stdout.flush()
     for line in sys.stdin:
-        if line.strip() == "compact":
-            inside = server.cluster(ARN)
-            inside.in_loop(inside.store.compact)
+        word, _, rest = line.strip().partition(" ")
+        words[word](rest)
         sys.stdout.write("done\n")
         sys.stdout.flush()
 
