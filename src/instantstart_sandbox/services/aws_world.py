@@ -170,4 +170,5 @@ def _instance(cluster: Cluster, node: Node) -> Instance:
         deep_health=node["deep"],
         labels=dict(node["labels"]),
         taints=tuple((t["Key"], t.get("Value", ""), t["Effect"]) for t in node["taints"]),
+        boots=node.get("boots", 0),
     )

@@ -47,6 +47,8 @@ class Instance:
     deep_health: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
     taints: tuple[tuple[str, str, str], ...] = ()
+    #: how often it has been booted again
+    boots: int = 0
 
 
 @dataclass(frozen=True)
