@@ -108,7 +108,7 @@ def sort_work(pods: Iterable[shapes.Pod], owners: Owners) -> tuple[Work, ...]:
         kind, name = _maker(pod, owners)
         business = pod.metadata.labels.get(BUSINESS)
         key = kind, pod.metadata.namespace or "", name, None if business == UNASSIGNED else business
-        found[key].append(Piece(pod.metadata.name, pod.spec.node_name or "", _accelerators(pod)))
+        found[key].append(Piece(pod.metadata.name, pod.spec.node_name or "", accelerators(pod)))
     order = {"training": 0, "serving": 1, "other": 2}
     work = [Work(kind, space, name, _role(kind, whose), whose, tuple(pieces)) for (kind, space, name, whose), pieces in found.items()]
     return tuple(sorted(work, key=lambda w: (order[w.role], w.namespace, w.name, w.kind, w.business or "")))
@@ -203,7 +203,8 @@ def _role(kind: str, business: str | None) -> Role:
     return "training" if kind in _TRAINING else "other"
 
 
-def _accelerators(pod: shapes.Pod) -> int:
+def accelerators(pod: shapes.Pod) -> int:
+    """GPUs, their slices, and Neuron devices that a pod asks for."""
     asked = [c.resources.limits | c.resources.requests for c in pod.spec.containers]
     counts = [each.get(name, "0") for each in asked for name in each if name in (GPU, NEURON) or name.startswith("nvidia.com/mig-")]
     return sum(int(count) for count in counts if count.isdigit())

@@ -158,11 +158,14 @@ def addresses(instance: Instance, private_dns: str) -> list[Object]:
 
 
 def node_info(version: str, instance: Instance, machine: Machine) -> Object:
-    """``status.nodeInfo`` as an EKS-flavoured kubelet of that Kubernetes version fills it; ids derive from the instance."""
+    """``status.nodeInfo`` as an EKS-flavoured kubelet of that Kubernetes version fills it; ids derive from the instance.
+
+    The boot id is another one after each boot, as the kernel's is.
+    """
     digest = instance.instance_id.removeprefix("i-").ljust(32, "0")
     return {
         "architecture": machine.architecture,
-        "bootID": digest[::-1],
+        "bootID": f"{instance.boots:04x}{digest[::-1][4:]}",
         "containerRuntimeVersion": "containerd://2.0.5",
         "kernelVersion": "6.1.141-155.222.amzn2023.x86_64",
         "kubeProxyVersion": "",

@@ -212,12 +212,6 @@ def forget_cluster(room: RoomDep, _caller: Admin, cluster: ClusterPath) -> Forgo
     return Forgotten(cluster)
 
 
-@router.get("/clusters/{cluster}/nodes", operation_id="node_list", summary="List nodes")
-def list_nodes(room: RoomDep, _caller: Viewer, cluster: ClusterPath) -> views.NodePage:
-    """Every node with type, capacity type, health and readiness."""
-    return views.list_nodes(room, cluster)
-
-
 @router.get("/clusters/{cluster}/events", operation_id="cluster_events", summary="List events of a cluster")
 def list_events(
     room: RoomDep, _caller: Viewer, cluster: ClusterPath, limit: Annotated[int, Query(ge=1, le=500, description="Most events.")] = 100

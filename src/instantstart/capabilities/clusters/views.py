@@ -12,7 +12,7 @@ from instantstart.capabilities import activity
 from instantstart.capabilities.activity import ActiveOperation
 from instantstart.capabilities.clusters import rules, stages
 from instantstart.capabilities.room import Room
-from instantstart.ensure import census, eks, hyperpod, nodes, offers, outside, sites, stacks
+from instantstart.ensure import census, eks, hyperpod, offers, outside, sites, stacks
 from instantstart.ensure.sites import Site
 from instantstart.operations.record import HOLDING
 from instantstart.store.records import ClusterRow
@@ -79,34 +79,6 @@ class ClusterDetail:
     components: tuple[dict[str, Any], ...]
     storage: tuple[dict[str, Any], ...]
     vpc_id: str | None
-
-
-@dataclass(frozen=True)
-class NodeItem:
-    """A node, as SageMaker and Kubernetes see it together."""
-
-    instance_id: str | None
-    name: str | None
-    group: str
-    instance_type: str
-    capacity_type: str
-    zone: str | None
-    status: str
-    ready: bool
-    schedulable: bool
-    health: str | None
-    gpus: int | None
-    efa: int | None
-    because: str | None
-
-
-@dataclass(frozen=True)
-class NodePage:
-    """The nodes of a cluster."""
-
-    items: tuple[NodeItem, ...]
-    total: int
-    ready: int
 
 
 @dataclass(frozen=True)
@@ -199,47 +171,6 @@ def _observe_inside(room: Room, where: Site, raw: census.Entry) -> tuple[rules.S
     if not made:
         why["hyperpod"] = f"the HyperPod cluster is {raw.hyperpod['ClusterStatus'] if raw.hyperpod else 'not there'}"
     return rules.Steps(True, connected, installed, made, why), components, storage
-
-
-def list_nodes(room: Room, tag: str) -> NodePage:
-    """Every node SageMaker knows, beside its Kubernetes node. A cluster whose API cannot be asked still lists its instances."""
-    where = sites.find(room, tag)
-    have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
-    if have is None:
-        return NodePage((), 0, 0)
-    told = hyperpod.list_nodes(where.aws, have["ClusterName"])
-    kinds = {g["InstanceGroupName"]: hyperpod.capacity_type(g) for g in have["InstanceGroups"]}
-    joined, unknown = _joined(room, where)
-    items = tuple(_node(n, joined.get(n.get("InstanceId", "")), kinds, unknown) for n in told)
-    return NodePage(items, len(items), sum(i.ready and i.schedulable for i in items))
-
-
-def _joined(room: Room, where: Site) -> tuple[dict[str, nodes.NodeView], str | None]:
-    try:
-        kube = where.kube(room)
-        return {n.instance_id: n for n in nodes.read(kube) if n.instance_id}, None
-    except problems.Problem as problem:
-        return {}, f"Kubernetes could not be asked: {problem.detail}"
-
-
-def _node(told: dict[str, Any], node: nodes.NodeView | None, kinds: dict[str, str], unknown: str | None) -> NodeItem:
-    status = told["InstanceStatus"]["Status"]
-    because = (node.because if node else unknown or "it has not joined Kubernetes") or told["InstanceStatus"].get("Message") or None
-    return NodeItem(
-        instance_id=told.get("InstanceId") or None,
-        name=node.name if node else None,
-        group=told["InstanceGroupName"],
-        instance_type=told["InstanceType"],
-        capacity_type=kinds.get(told["InstanceGroupName"], "on_demand"),
-        zone=node.zone if node else None,
-        status=status,
-        ready=bool(node and node.ready),
-        schedulable=bool(node and node.usable),
-        health=node.health if node else None,
-        gpus=node.gpus if node else None,
-        efa=node.efa if node else None,
-        because=because,
-    )
 
 
 def list_events(room: Room, tag: str, limit: int) -> list[EventItem]:

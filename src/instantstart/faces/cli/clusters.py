@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from instantstart.base import problems
-from instantstart.faces.cli import imports, show, steps
+from instantstart.faces.cli import imports, nodes, show, steps
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import begin, cluster_path
 
@@ -19,6 +19,7 @@ app.command("dependencies")(steps.dependencies)
 app.command("hyperpod")(steps.hyperpod)
 app.command("storage")(steps.storage)
 app.command("preflight")(steps.preflight)
+app.command("nodes")(nodes.list_nodes)
 app.command("import")(imports.import_cluster)
 
 
@@ -71,21 +72,6 @@ def get(cluster: ClusterArgument = None, output: Output = TABLE) -> None:
             show.rows(told[heading], {key.upper(): key for key in told[heading][0]}, output)
     if told["cluster"].get("operation"):
         show.note(f"Working on it: instantstart operation watch {told['cluster']['operation']['id']}")
-
-
-@app.command()
-def nodes(cluster: ClusterArgument = None, output: Output = TABLE) -> None:
-    """List the nodes of a cluster."""
-    with client() as http:
-        page = http.get(cluster_path(chosen_cluster(http, cluster)) + "/nodes")
-    columns: show.Columns = {
-        "INSTANCE": "instance_id", "NAME": "name", "GROUP": "group", "TYPE": "instance_type", "CAPACITY": "capacity_type", "ZONE": "zone",
-        "STATUS": "status", "READY": "ready", "SCHEDULABLE": "schedulable", "HEALTH": "health", "BECAUSE": "because",
-    }  # fmt: skip
-    if output is not TABLE:
-        show.data(page, output)
-        return
-    show.rows(page["items"], columns, output, empty="No nodes.")
 
 
 @app.command()

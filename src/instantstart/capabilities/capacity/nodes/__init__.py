@@ -1,0 +1,1 @@
+"""Nodes: looked at, rebooted, replaced, deleted, moved, checked, and given new software."""
