@@ -10,6 +10,7 @@ from tests.clusters.crank import Crank, Turned
 from tests.clusters.worlds import SandboxProcess
 
 from instantstart.base import names
+from instantstart.capabilities.capacity.nodes import views as nodes
 from instantstart.capabilities.clusters import plans, specs, views, workflows
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
@@ -67,7 +68,7 @@ class Everything:
         self._tell(
             views.list_clusters(self.room, "tester", self.region, "", 50, None),
             views.get_cluster(self.room, "tester", self.tag),
-            views.list_nodes(self.room, self.tag),
+            nodes.list_nodes(self.room, self.tag, nodes.Filters(), 100, None),
             views.list_events(self.room, self.tag, 50),
             views.observe_steps(self.room, self.site),
             plans.plan_dependencies(self.room, self.site),
