@@ -36,11 +36,6 @@ class Plugin:
         """Whether HyperPod refuses it."""
         return self.version is not None and _parts(self.version) < _parts(OLDEST)
 
-    @property
-    def held_as(self) -> str:
-        """Who installed it, in words."""
-        return "as an EKS add-on" if self.manager == "eks" else f"self-managed (by {self.manager})"
-
 
 @dataclass(frozen=True)
 class Wanted:

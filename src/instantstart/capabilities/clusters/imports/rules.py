@@ -20,6 +20,7 @@ from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 
 NEEDED_ADDONS = (stages.POD_IDENTITY, stages.S3_CSI)
+_ADDONS = (*NEEDED_ADDONS, stages.CERT_MANAGER, network_plugin.ADDON)
 _KARPENTER = Role("a Karpenter", ("Deployment",), ("karpenter/controller",), ("karpenter",))
 _CERT_MANAGER = Role("a cert-manager", ("Deployment",), ("cert-manager-controller",), ("cert-manager",))
 _S3_DRIVER = Role("an S3 driver", ("DaemonSet",), ("aws-s3-csi-driver", "mountpoint-s3-csi-driver"), ("s3-csi-node",))
@@ -64,7 +65,7 @@ def observe(room: Room, where: Site) -> Facts:
         "hyperpod": census.find_hyperpod(aws, cluster["arn"]),
         "entry": identity.access_policies(aws, cluster["name"], aws.identity().principal_arn),
         "has_provider": _maybe(lambda: identity.has_oidc_provider(aws, issuer), None) if issuer else False,
-        "addons": {name: addons.observe(aws, cluster["name"], name) for name in (stages.POD_IDENTITY, stages.S3_CSI, stages.CERT_MANAGER)},
+        "addons": {name: addons.observe(aws, cluster["name"], name) for name in _ADDONS},
     }
     try:
         return Facts(**facts, **_inside(room, where))
@@ -158,7 +159,9 @@ def check_network_plugin(facts: Facts) -> Finding:
     if facts.plugin is None:
         told = "There is no aws-node DaemonSet; the VPC network plugin is the only one that HyperPod supports."
         return Finding("network_plugin", "fail", told, "Install the add-on vpc-cni: ask for update_network_plugin.")
-    held = f"The VPC network plugin is {facts.plugin.version or 'of an unknown version'}, {facts.plugin.held_as}."
+    addon = facts.addons[network_plugin.ADDON]["status"] != "ABSENT"  # EKS writes a self-managed one under its own name too
+    by = "an EKS add-on" if addon else f"self-managed (written by {facts.plugin.manager})"
+    held = f"The VPC network plugin is {facts.plugin.version or 'of an unknown version'}, {by}."
     if facts.plugin.is_too_old:
         told = f"{held} HyperPod needs {network_plugin.OLDEST} or newer."
         return Finding("network_plugin", "fail", told, "Ask for update_network_plugin, or update the add-on vpc-cni yourself.")
@@ -213,7 +216,7 @@ def check_s3_driver(facts: Facts) -> Finding:
     told = facts.addons[stages.S3_CSI]
     if told["status"] != "ABSENT":
         level: Level = "ok" if told["status"] == "ACTIVE" or told["waiting_for_nodes"] else "warn"
-        why = f": {'; '.join(told['issues'])}" if told["issues"] else ""
+        why = f": {'; '.join(told['issues']).rstrip('.')}" if told["issues"] else ""
         return Finding("s3_driver", level, f"The S3 driver is an add-on, {told['status']}{why}.")
     if facts.s3_driver:
         told_by = f"The S3 driver is there, installed {facts.s3_driver}; its own role decides which buckets it reaches."
