@@ -6,7 +6,7 @@ the first node it is as far as an add-on gets; with nodes it is waited for until
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,14 +27,23 @@ _TAIL_LINES, _TAIL_CHARACTERS = 5, 400
 
 @dataclass(frozen=True)
 class Wanted:
-    """An add-on as it is to be. ``version`` None: EKS's default, or newer when that is below ``minimum``."""
+    """An add-on as it is to be. ``version`` None: EKS's default, or newer when that is below ``minimum``.
+
+    ``configuration`` is for one that is made; ``change`` is what one that is there must hold besides its own values (None: the same).
+    """
 
     name: str
     version: str | None = None
     minimum: str = ""
     role_arn: str | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    change: Mapping[str, Any] | None = None
     overwrite: bool = False
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """What an add-on that is there must hold."""
+        return self.configuration if self.change is None else self.change
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Place:
     cluster: str
     kubernetes_version: str
     tags: Mapping[str, str]
-    token: str
+    token: Callable[[str], str]
 
     @property
     def of_this_try(self) -> str | None:
@@ -70,7 +79,7 @@ def install(place: Place, want: Wanted) -> Outcome:
         return Wait(5, f"An older {want.name} is being removed")
     if status in ("CREATING", "UPDATING"):
         return Done({"version": have["addonVersion"]}) if mine else Wait(5, f"{want.name} is {status}")
-    lost = list(configurations.differences(want.configuration, configurations.parse(have.get("configurationValues"))))
+    lost = list(configurations.differences(want.kept, configurations.parse(have.get("configurationValues"))))
     if lost or (want.role_arn and have.get("serviceAccountRoleArn") != want.role_arn):
         return _update(place, have, want)
     return Done({"version": have["addonVersion"]}, already=not mine)
@@ -85,7 +94,7 @@ def _create(place: Place, want: Wanted) -> Outcome:
         "addonVersion": version,
         "resolveConflicts": "OVERWRITE" if want.overwrite else "NONE",
         "tags": dict(place.tags),
-        "clientRequestToken": place.token,
+        "clientRequestToken": place.token(f"create-{want.name}"),
     }
     if want.role_arn:
         params["serviceAccountRoleArn"] = want.role_arn
@@ -98,17 +107,17 @@ def _create(place: Place, want: Wanted) -> Outcome:
 
 def _update(place: Place, have: Mapping[str, Any], want: Wanted, version: str | None = None) -> Wait:
     """An update drops what it is not given, so all is sent: values merged, the role that is there, the version (facts A5, A9)."""
-    values = configurations.merged(configurations.parse(have.get("configurationValues")), want.configuration)
+    values = configurations.merged(configurations.parse(have.get("configurationValues")), want.kept)
     role = want.role_arn or have.get("serviceAccountRoleArn")
     params: dict[str, Any] = {
         "clusterName": place.cluster,
         "addonName": want.name,
         "addonVersion": version or have["addonVersion"],
         "resolveConflicts": "OVERWRITE" if want.overwrite else "PRESERVE",
-        "clientRequestToken": place.token,
     }
     params |= {"serviceAccountRoleArn": role} if role else {}
     params |= {"configurationValues": configurations.canonical(values)} if values else {}
+    params["clientRequestToken"] = place.token(f"update-{configurations.canonical(params)}-{have.get('modifiedAt')}")
     try:
         place.aws.write("eks", "update_addon", **params)
     except problems.Conflict as problem:

@@ -99,9 +99,15 @@ def choices(role: roles.SeenRole | None) -> dict[str, str]:
     return {key.removeprefix(REMEMBERED): value for key, value in tags.items() if key.startswith(REMEMBERED)}
 
 
-def account_step(hands: Hands, chain: Chain) -> Wait | None:
-    """One step towards every account having the role: made where it is ours to make, annotated or associated."""
+def account_step(hands: Hands, chain: Chain, *, late: bool, again: bool = False) -> Wait | None:
+    """One step towards every account having the role. ``late``: accounts that the component brings, so after it; else those before it.
+
+    ``again``: also annotations that a component wrote by itself and somebody changed since.
+    """
     for account in chain.accounts:
+        is_late = account.via is Via.annotation and not account.made
+        if is_late is not late or (account.written and not again):
+            continue
         step = _associate(hands, chain, account) if account.via is Via.association else _annotate(hands, chain, account)
         if step is not None:
             return step
@@ -114,8 +120,6 @@ def _role_arn(hands: Hands, chain: Chain) -> str:
 
 def _annotate(hands: Hands, chain: Chain, account: Account) -> Wait | None:
     """The annotation is patched and not applied, so that the component's own manifests never take it away again."""
-    if account.written:
-        return None  # the component writes it from the role it is given
     arn, kube = _role_arn(hands, chain), hands.kube
     live = kube.find("ServiceAccount", account.name, account.namespace)
     if live is None:

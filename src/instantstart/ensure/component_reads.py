@@ -27,7 +27,7 @@ T = TypeVar("T")
 Resource = dict[str, Any]
 _READERS = 16
 #: what changes by nobody's hand while a person looks: the EKS cluster's issuer, endpoint and version; who an association hands over
-_KEPT_SECONDS = 30.0
+_KEPT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)

@@ -150,22 +150,27 @@ def training_operator(configuration: Configuration) -> list[Object]:
 def inference_operator(configuration: Configuration) -> list[Object]:
     """The HyperPod inference operator with the load-balancer controller and KEDA that it brings (unless disabled)."""
     space = "hyperpod-inference-system"
-    names = ["hyperpod-inference-controller-manager"]
+    names = {"hyperpod-inference-controller-manager": ("hyperpod-inference-controller-manager", _at(configuration, "executionRoleArn"))}
     if _at(configuration, "alb", "enabled") is not False:
-        names.append("hyperpod-inference-alb")
+        names["hyperpod-inference-alb"] = ("aws-load-balancer-controller", _at(configuration, "alb", "serviceAccount", "roleArn"))
     found: list[Object] = [namespace(space)]
     group = "inference.sagemaker.aws.amazon.com"
     found.append(definition(group, "InferenceEndpointConfig", "inferenceendpointconfigs", "v1"))
     found.append(definition(group, "JumpStartModel", "jumpstartmodels", "v1"))
     found.append(definition(group, "SageMakerEndpointRegistration", "sagemakerendpointregistrations", "v1"))
     if _at(configuration, "keda", "enabled") is not False:
-        names += ["keda-operator", "keda-operator-metrics-apiserver", "keda-admission-webhooks"]
-        found.append(definition("keda.sh", "ScaledObject", "scaledobjects", "v1alpha1"))
-        found.append(definition("keda.sh", "TriggerAuthentication", "triggerauthentications", "v1alpha1"))
-    for name in names:
-        found.append(account(space, name))
-        found.append(Workload(space, name, f"hyperpod/{name}:v3", 1, account=name, cpu="100m", memory="128Mi").build())
-    subject = (space, names[0])
+        names["keda-operator"] = ("keda-operator", _at(configuration, "keda", "auth", "aws", "irsa", "roleArn"))
+        names |= {name: (name, None) for name in ("keda-operator-metrics-apiserver", "keda-admission-webhooks")}
+        for kind, plural in (
+            ("ScaledObject", "scaledobjects"),
+            ("ScaledJob", "scaledjobs"),
+            ("TriggerAuthentication", "triggerauthentications"),
+        ):
+            found.append(definition("keda.sh", kind, plural, "v1alpha1"))
+    for name, (held, role) in names.items():
+        found.append(account(space, held, role))
+        found.append(Workload(space, name, f"hyperpod/{name}:v3", 1, account=held, cpu="100m", memory="128Mi").build())
+    subject = (space, "hyperpod-inference-controller-manager")
     return [*found, *cluster_role("hyperpod-inference-manager-role", ["", "apps", group], subject)]
 
 
@@ -211,6 +216,13 @@ def task_governance(configuration: Configuration) -> list[Object]:
     ]
 
 
+#: Add-on name -> the service account that its serviceAccountRoleArn is for.
+ROLE_ACCOUNTS = {
+    "vpc-cni": "aws-node",
+    "aws-mountpoint-s3-csi-driver": "s3-csi-driver-sa",
+    "aws-fsx-csi-driver": "fsx-csi-controller-sa",
+    "aws-ebs-csi-driver": "ebs-csi-controller-sa",
+}
 #: Add-on name -> its objects for a parsed configuration.
 MANIFESTS: dict[str, Callable[[Configuration], list[Object]]] = {
     "vpc-cni": vpc_cni,

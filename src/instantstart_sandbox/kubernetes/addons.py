@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from ..world.seams import Addon
-from .addon_manifests import MANIFESTS
+from .addon_manifests import MANIFESTS, ROLE_ACCOUNTS
 from .aws_view import AwsView
 from .loops.engine import Controller, Engine
 from .loops.objects import Object, annotations_of, labels_of, name_of, namespace_of, short_hash
+from .pod_roles import ANNOTATION
 from .workloads import ADDON_LABEL
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
 
 #: Written on kube-system: add-on -> digest of what was applied. EKS puts things back only when it is asked to.
 _APPLIED = "sandbox.instantstart.dev/addons"
@@ -25,6 +30,24 @@ def _of_version(obj: Object, version: str) -> Object:
         for container in obj["spec"]["template"]["spec"]["containers"]:
             container["image"] = f"{container['image'].rpartition(':')[0]}:{version}"
     return obj
+
+
+#: what a Helm release of the same thing collides over; accounts and rights are merged
+_CONTESTED = frozenset({"Deployment", "DaemonSet", "StatefulSet", "Service", "CustomResourceDefinition"})
+
+
+def foreign(cluster: Cluster, addon: str, configuration: dict[str, Any]) -> list[str]:
+    """The objects of an add-on that are there and that it did not make, as ``Kind namespace/name``. May be called from any thread."""
+    found = []
+    for obj in MANIFESTS[addon](configuration) if addon in MANIFESTS else ():
+        kind = cluster.catalog.of_kind(obj["apiVersion"], obj["kind"])
+        if obj["kind"] not in _CONTESTED or kind is None:
+            continue
+        present = cluster.read(kind.qualified, name_of(obj), namespace_of(obj) or None)
+        if present is not None and ADDON_LABEL not in labels_of(present):
+            place = f"{namespace_of(obj)}/" if namespace_of(obj) else ""
+            found.append(f"{obj['kind']} {place}{name_of(obj)}")
+    return found
 
 
 class AddonController(Controller):
@@ -66,8 +89,8 @@ class AddonController(Controller):
             return
         applied, addon = self._applied().get(key), self._view.addons.get(key)
         if addon is not None and addon.status in _PRESENT:
-            digest = short_hash([addon.version, addon.configuration])
-            if applied != digest:
+            digest = short_hash([addon.version, addon.configuration, *([addon.role_arn] if addon.role_arn else [])])
+            if applied != digest and (addon.overwrites or not foreign(self.cluster, key, addon.configuration)):
                 await self._apply(key, addon, digest)
         elif applied is not None and (addon is None or addon.status == "DELETING"):
             await self._remove(key)
@@ -76,6 +99,8 @@ class AddonController(Controller):
         objects = [_of_version(obj, addon.version) for obj in MANIFESTS[name](addon.configuration)]
         for obj in sorted(objects, key=lambda o: _FIRST.get(o["kind"], 3)):
             metadata = {**obj["metadata"], "labels": {**labels_of(obj), ADDON_LABEL: name}}
+            if addon.role_arn and (obj["kind"], metadata["name"]) == ("ServiceAccount", ROLE_ACCOUNTS.get(name)):
+                metadata["annotations"] = {**annotations_of(obj), ANNOTATION: addon.role_arn}
             await self.client.apply(self._resource(obj), {**obj, "metadata": metadata})
         await self._note(name, digest)
 

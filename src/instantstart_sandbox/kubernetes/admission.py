@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from instantstart_sandbox.kubernetes.errors import ApiError, forbidden, invalid
 from instantstart_sandbox.kubernetes.errors import bad_value as _bad_value
 from instantstart_sandbox.kubernetes.lifecycle import generated_name
+from instantstart_sandbox.kubernetes.pod_roles import inject
 from instantstart_sandbox.kubernetes.resources import Resource
 
 Object = dict[str, Any]
@@ -34,6 +35,9 @@ class Reader(Protocol):
 
     def read_all(self, qualified: str, namespace: str | None = None) -> list[Object]:
         """All present objects."""
+
+    def is_associated(self, namespace: str, account: str) -> bool:
+        """Whether a service account has a pod identity association in force."""
 
 
 def check_namespace(reader: Reader, resource: Resource, namespace: str, name: str) -> None:
@@ -94,6 +98,7 @@ def _service_account(reader: Reader, resource: Resource, obj: Object) -> None:
     if found is None:
         why = f'error looking up service account {metadata["namespace"]}/{account}: serviceaccount "{account}" not found'
         raise forbidden(resource, metadata.get("name", ""), why)
+    inject(spec, found, reader.is_associated(metadata["namespace"], account))
     wanted = spec.get("automountServiceAccountToken", found.get("automountServiceAccountToken", True))
     path = "/var/run/secrets/kubernetes.io/serviceaccount"
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]

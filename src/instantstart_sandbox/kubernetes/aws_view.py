@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..world.seams import Addon, Autoscaler, Instance, ScalingWorld
+from ..world.seams import Addon, Autoscaler, IdentityWorld, Instance, ScalingWorld
 from .nodes import node_name
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ class AwsView:
         self.autoscaler: Autoscaler | None = None
         #: how often AWS has answered: what was asked before an answer began is in it
         self.answers = 0
+        #: (namespace, service account) -> the moment from which its pod identity association is in force
+        self.associations: dict[tuple[str, str], float] = {}
         self.listeners: list[Callable[[], None]] = []
+        cluster.pipeline.associated = self.is_associated
         cluster.on_nudge(self._nudged.set)
 
     async def run(self) -> None:
@@ -46,6 +49,11 @@ class AwsView:
             except TimeoutError:
                 continue
 
+    def is_associated(self, namespace: str, account: str) -> bool:
+        """Whether a pod that is made now gets a role by the pod identity agent."""
+        since = self.associations.get((namespace, account))
+        return since is not None and since <= self._cluster.clock.now()
+
     async def ask(self) -> None:
         """Read both lists, and tell the listeners when something differs."""
         cluster = self._cluster
@@ -53,6 +61,8 @@ class AwsView:
             instances = await cluster.ask_aws(cluster.aws.instances, cluster.arn)
             addons = await cluster.ask_aws(cluster.aws.addons, cluster.arn)
             autoscaler = await cluster.ask_aws(cluster.aws.autoscaler, cluster.arn) if isinstance(cluster.aws, ScalingWorld) else None
+            if isinstance(cluster.aws, IdentityWorld):
+                self.associations = await cluster.ask_aws(cluster.aws.associations, cluster.arn)
         except Exception:
             log.exception("AWS could not be asked about %s", cluster.arn)
             return

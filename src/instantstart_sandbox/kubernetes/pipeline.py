@@ -74,6 +74,8 @@ class Pipeline:
 
     def __init__(self, store: Store, catalog: Catalog, timestamp: Callable[[], str]) -> None:
         self.store, self.catalog, self.timestamp = store, catalog, timestamp
+        #: who has a pod identity association in force, by (namespace, service account); the view of AWS sets it
+        self.associated: Callable[[str, str], bool] = lambda namespace, account: False
         #: called before a new or changed object is stored, with (resource, object, CREATE or UPDATE); may refuse
         self.before: list[Callable[[Resource, Object, str], None]] = []
         #: called after each stored write with (resource, change type, object)
@@ -107,6 +109,10 @@ class Pipeline:
             return []
         prefix = f"{namespace}/" if namespace else ""
         return [e.object() for _, e in self.collection(self.catalog.find(qualified)).scan(prefix)]
+
+    def is_associated(self, namespace: str, account: str) -> bool:
+        """Whether a service account has a pod identity association in force."""
+        return self.associated(namespace, account)
 
     # ------------------------------------------------------------------ create
 
@@ -243,7 +249,7 @@ class Pipeline:
         obj = lifecycle.isolate(resource, obj, old, options.subresource)
         if options.subresource == "":
             self._fill(resource, obj)
-        elif options.subresource == "status":
+        elif options.subresource == "status" and not resource.custom:
             defaults.fill_status(resource.qualified, obj)
         if not tracked:
             ownership.track_update(old, obj, resource.node, self._writer(resource, options), resource.custom)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 import uvicorn
 
-from instantstart_sandbox.kubernetes import health, tls
+from instantstart_sandbox.kubernetes import addons, health, tls
 from instantstart_sandbox.kubernetes.api import Api
 from instantstart_sandbox.kubernetes.cluster import About, Cluster
 from instantstart_sandbox.kubernetes.populate import Populating, crowd_of
@@ -116,6 +116,11 @@ class KubernetesServer:
         """Whether a Deployment or DaemonSet has all its wanted replicas ready."""
         served = self._served.get(cluster)
         return served is not None and health.workload_ready(served.cluster, namespace, kind, name)
+
+    def foreign_objects(self, cluster: str, addon: str, configuration: dict[str, Any]) -> list[str]:
+        """The objects of an add-on that are there and were not made by it."""
+        served = self._served.get(cluster)
+        return addons.foreign(served.cluster, addon, configuration) if served else []
 
     def schedulable_nodes(self, cluster: str) -> int:
         """How many nodes are Ready, not cordoned and not tainted against pods."""

@@ -84,8 +84,17 @@ class EmulatedAws:
                 view = addon["view"]
                 if name in found and not addon["installed"] and (view["status"] == "CREATE_FAILED" or addon["resolve"] != "OVERWRITE"):
                     continue
-                found[name] = Addon(name, view["addonVersion"], view["status"], configuration_of(view))
+                overwrites = addon["installed"] or addon["resolve"] == "OVERWRITE"
+                role = view.get("serviceAccountRoleArn") or ""
+                found[name] = Addon(name, view["addonVersion"], view["status"], configuration_of(view), role, overwrites)
             return list(found.values())
+
+    def associations(self, cluster: str) -> dict[tuple[str, str], float]:
+        """Pod identity associations (``world.seams.IdentityWorld``)."""
+        with self._world.clock.lock:
+            record = clusters(self._world).get(cluster)
+            held = record["associations"].values() if record else ()
+            return {(a["view"]["namespace"], a["view"]["serviceAccount"]): a["effective"] for a in held}
 
     def request_node_action(self, cluster: str, instance_id: str, action: str) -> None:
         """Reboot or replace, as a node's health label asks. Only with NodeRecovery Automatic (facts A10); else nothing happens."""

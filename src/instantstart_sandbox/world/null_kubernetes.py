@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from instantstart_sandbox.world.seams import Endpoint
 
 
@@ -25,6 +27,10 @@ class NullKubernetes:
     def workload_ready(self, cluster: str, namespace: str, kind: str, name: str) -> bool:
         """``ready`` as given."""
         return self.ready
+
+    def foreign_objects(self, cluster: str, addon: str, configuration: dict[str, Any]) -> list[str]:
+        """None."""
+        return []
 
     def schedulable_nodes(self, cluster: str) -> int:
         """``nodes`` as given."""

@@ -53,12 +53,17 @@ class Instance:
 
 @dataclass(frozen=True)
 class Addon:
-    """An EKS add-on as Kubernetes sees it: ``status`` as in DescribeAddon, ``configuration`` parsed."""
+    """An EKS add-on as Kubernetes sees it: ``status`` as in DescribeAddon, ``configuration`` parsed.
+
+    ``role_arn`` is for its service account; ``overwrites``: objects of somebody else are taken over.
+    """
 
     name: str
     version: str
     status: str
     configuration: dict[str, Any] = field(default_factory=dict)
+    role_arn: str = ""
+    overwrites: bool = True
 
 
 class KubernetesWorld(Protocol):
@@ -72,6 +77,9 @@ class KubernetesWorld(Protocol):
 
     def workload_ready(self, cluster: str, namespace: str, kind: str, name: str) -> bool:
         """Whether a Deployment or DaemonSet has all its wanted replicas ready (a DaemonSet with no node counts as ready)."""
+
+    def foreign_objects(self, cluster: str, addon: str, configuration: dict[str, Any]) -> list[str]:
+        """The objects of an add-on that are there and were not made by it: what ConfigurationConflict names."""
 
     def schedulable_nodes(self, cluster: str) -> int:
         """How many nodes are Ready and schedulable (add-ons that need a node are DEGRADED while this is 0)."""
@@ -180,3 +188,11 @@ class CrowdedWorld(Protocol):
 
     def populate(self, cluster: str, body: dict[str, Any]) -> dict[str, Any]:
         """Begin to fill a cluster, once; how far that is. ValueError for what cannot be done."""
+
+
+@runtime_checkable
+class IdentityWorld(Protocol):
+    """What an ``AwsWorld`` may offer besides: pod identity associations."""
+
+    def associations(self, cluster: str) -> dict[tuple[str, str], float]:
+        """``(namespace, service account)`` of every association -> the virtual moment from which it is in force."""

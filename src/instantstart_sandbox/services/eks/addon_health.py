@@ -66,6 +66,13 @@ def _obstacle(world: World, record: Record, addon: Record) -> dict[str, Any] | N
             f"Conflicts: {view['addonName']} in namespace {view['namespaceConfig']['namespace']} is managed by someone else"
         )
         return {"code": "ConfigurationConflict", "message": message, "resourceIds": []}
+    foreign = [] if addon["resolve"] == "OVERWRITE" else world.kubernetes.foreign_objects(arn, view["addonName"], configuration_of(view))
+    if foreign:
+        message = (
+            "Conflicts found when trying to apply. Will not continue due to resolve conflicts mode. "
+            f"Conflicts: {', '.join(foreign[:10])} {'is' if len(foreign) == 1 else 'are'} managed by someone else"
+        )
+        return {"code": "ConfigurationConflict", "message": message, "resourceIds": foreign[:10]}
     for needed in NEEDS.get(view["addonName"], ()):
         if needed not in record["addons"] and not workloads_ready(world, arn, needed, {}):
             message = f"Add-on {view['addonName']} needs {needed}, whose resources were not found in the cluster."

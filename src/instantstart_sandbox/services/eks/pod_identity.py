@@ -59,6 +59,7 @@ def associate(ctx: Context, record: Record, params: dict[str, Any], owner: str |
     effective = ctx.clock.now() + ctx.world.settings.pod_identity_visible_seconds
     made = {"view": view, "token": params.get("clientRequestToken"), "effective": effective}
     record["associations"][association_id] = made
+    ctx.world.kubernetes.nudge(record["view"]["arn"])
     return made
 
 
@@ -106,6 +107,7 @@ def delete_pod_identity_association(ctx: Context, **params: Any) -> dict[str, An
     record, association = _find(ctx, params)
     _not_owned(association, params["clusterName"], "delete")
     del record["associations"][params["associationId"]]
+    ctx.world.kubernetes.nudge(record["view"]["arn"])
     return {"association": association["view"]}
 
 
