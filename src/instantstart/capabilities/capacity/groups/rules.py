@@ -306,7 +306,8 @@ def check_addresses(ask: specs.AddInstanceGroup, facts: Facts) -> Checked:
     prefix = addresses.prefix_for(need) if ask.subnet == "dedicated" and not ask.subnet_id else 20
     free = 2 ** (32 - prefix) - 5 if placed.free is None else placed.free
     where = placed.subnet_id or f"a new /{prefix} subnet"
-    efa_only = "" if ask.network_interface == "efa_only" else " the network interface mode efa_only,"
+    cards = addresses.network_cards(facts.type_facts) or 1
+    efa_only = "" if ask.network_interface == "efa_only" or cards < 2 else " the network interface mode efa_only,"
     hint = f"Fewer nodes,{efa_only} a dedicated subnet, or a secondary range for the VPC."
     if need > free:
         told = f"{ask.instance_count} x {ask.instance_type} take {need} addresses; {where} has {free}."
