@@ -31,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="run the sandbox in the foreground until SIGTERM or SIGINT")
     serve.add_argument("--port", type=int, default=4599, help="port on 127.0.0.1 (default 4599; 0: a free one)")
     serve.add_argument("--data", type=Path, required=True, help="folder of the saved state and of credentials.json")
-    serve.add_argument("--rate", type=float, default=None, help="virtual seconds for each real second (default 30, or as saved)")
+    serve.add_argument("--rate", type=float, default=None, help="virtual seconds for each real second (default 12, or as saved)")
     serve.add_argument("--region", default=DEFAULT_REGION, help=f"the default region (default {DEFAULT_REGION})")
     serve.add_argument("--settings", type=Path, help="JSON file of {setting: value}")
     serve.set_defaults(run=_serve)

@@ -41,7 +41,9 @@ def shared_room(shared_sandbox: SandboxProcess, tmp_path_factory: pytest.TempPat
             patch.setenv(name, value)
         # botocore's pauses between its own tries are real seconds; the tries stay, the pauses go
         patch.setattr(ExponentialBackoff, "delay_amount", lambda self, context: 0.0)
-        made = main.compose(Settings(data_dir=tmp_path_factory.mktemp("house"), bundles_dir=bundles(), region=REGION))
+        made = main.compose(
+            Settings(data_dir=tmp_path_factory.mktemp("house"), bundles_dir=bundles(), region=REGION, hub_url=shared_sandbox.hub)
+        )
         yield made
         made.kube.close()
         made.store.close()

@@ -63,10 +63,16 @@ class SandboxProcess:
             except subprocess.TimeoutExpired:
                 self.child.kill()
 
+    @property
+    def hub(self) -> str:
+        """Where its stand-in of the model hub is."""
+        return f"{self.endpoint}/_hub"
+
     def environment(self, region: str = REGION) -> dict[str, str]:
         """What points boto3 at it."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
+            "INSTANTSTART_HUB_URL": self.hub,
             "AWS_ACCESS_KEY_ID": self.keys[0],
             "AWS_SECRET_ACCESS_KEY": self.keys[1],
             "AWS_REGION": region,
@@ -135,7 +141,7 @@ def wait_for(log: Path, sign: str, child: subprocess.Popen[str], times: int = 1)
 
 def inventory(sandbox: SandboxProcess, region: str = REGION) -> list[str]:
     """Everything in the account that a person would see, one line each, ids taken out: two equal lists are two equal worlds."""
-    lines = [*_network(sandbox, region), *_compute(sandbox, region), *_global(sandbox, region)]
+    lines = [*_network(sandbox, region), *_compute(sandbox, region), *_bought(sandbox, region), *_global(sandbox, region)]
     return sorted(_ISSUER.sub("*", _ID.sub(r"\1-*", line)) for line in lines)
 
 
@@ -186,7 +192,7 @@ def _compute(sandbox: SandboxProcess, region: str) -> Iterable[str]:
         yield f"stack {stack['StackName']} {stack['StackStatus']}"
     for name in eks.list_clusters()["clusters"]:
         told = eks.describe_cluster(name=name)["cluster"]
-        yield f"eks {name} {told['status']} {told['version']} {told['tags'].get('instantstart.dev/cluster')}"
+        yield f"eks {name} {told['status']} {told['version']} {told.get('tags', {}).get('instantstart.dev/cluster')}"
         for addon in eks.list_addons(clusterName=name)["addons"]:
             yield f"addon {name}/{addon} {eks.describe_addon(clusterName=name, addonName=addon)['addon']['status']}"
         for entry in eks.list_access_entries(clusterName=name)["accessEntries"]:
@@ -195,6 +201,16 @@ def _compute(sandbox: SandboxProcess, region: str) -> Iterable[str]:
         name = cluster["ClusterName"]
         statuses = sorted(n["InstanceStatus"]["Status"] for n in sagemaker.list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"])
         yield f"hyperpod {name} {cluster['ClusterStatus']} nodes={statuses}"
+        for group in sagemaker.describe_cluster(ClusterName=name).get("InstanceGroups", []):
+            shown = {k: v for k, v in group.items() if k not in ("CurrentCount", "Status", "ExecutionRole")}
+            yield f"group {name}/{group['InstanceGroupName']} {json.dumps(shown, sort_keys=True, default=str)}"
+
+
+def _bought(sandbox: SandboxProcess, region: str) -> Iterable[str]:
+    for plan in sandbox.client("sagemaker", region).list_training_plans()["TrainingPlanSummaries"]:
+        yield f"training-plan {plan['TrainingPlanName']} {plan['Status']}"
+    for system in sandbox.client("fsx", region).describe_file_systems()["FileSystems"]:
+        yield f"file-system {system['FileSystemType']} {system['Lifecycle']} {system['StorageCapacity']} {_named(system.get('Tags'))}"
 
 
 def _global(sandbox: SandboxProcess, region: str) -> Iterable[str]:

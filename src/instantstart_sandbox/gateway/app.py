@@ -75,6 +75,8 @@ class Gateway:
         self.iam = Iam(world)
         #: what is run after a call that may have changed something (the snapshot)
         self.after_change: Callable[[], None] = lambda: None
+        #: the stand-in of the model hub, below /_hub
+        self.hub: Callable[[wire.Environ, StartResponse], Iterable[bytes]] | None = None
         self.admin: Callable[[wire.Environ, StartResponse], Iterable[bytes]] | None = None
 
     partition_of = staticmethod(wire.partition_of)
@@ -88,6 +90,8 @@ class Gateway:
         """WSGI. ReplyLost passes through to the server, which closes the socket."""
         if environ.get("PATH_INFO", "").startswith("/_sandbox/") and self.admin is not None:
             return self.admin(environ, start_response)
+        if environ.get("PATH_INFO", "").startswith("/_hub/") and self.hub is not None:
+            return self.hub(environ, start_response)
         environ.pop(INTERNAL, None)
         answer = self.answer(environ)
         reason = http.HTTPStatus(answer.status).phrase if answer.status in http.HTTPStatus._value2member_map_ else "Unknown"

@@ -81,6 +81,7 @@ def sandbox(folder: Path, rate: float) -> Iterator[dict[str, str]]:
         told = json.loads((data / "credentials.json").read_text())
         yield {
             "AWS_ENDPOINT_URL": told["endpoint_url"],
+            "INSTANTSTART_HUB_URL": f"{told['endpoint_url']}/_hub",
             "AWS_ACCESS_KEY_ID": told["access_key_id"],
             "AWS_SECRET_ACCESS_KEY": told["secret_access_key"],
             "AWS_REGION": told["region"],

@@ -8,6 +8,8 @@
     oom [after <s>]             is killed for its memory
     unready                     runs, but never becomes ready
 
+Without a word, a container of a public Python image whose command begins with python really runs it: the machine has a Python, too.
+
 ``.../output`` is text for the log at the start, ``.../image: missing`` makes the pull fail, ``.../pull-seconds`` sets its length.
 Init containers end with 0 after a second unless told otherwise.
 """
@@ -17,13 +19,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..loops.objects import Object, annotations_of
+from ..loops.objects import Object, annotations_of, spec_of
 
 PREFIX = "sandbox.instantstart.dev/"
 RUN, OUTPUT, IMAGE, PULL = PREFIX + "run", PREFIX + "output", PREFIX + "image", PREFIX + "pull-seconds"
 _TIMED = re.compile(r"^(exit (?P<code>\d{1,3})|oom)( after (?P<seconds>\d+(\.\d+)?)s?)?$")
 #: Virtual seconds to pull an image that the node does not have.
 _PULL_SECONDS = 5.0
+#: Docker's official image of Python, in whichever mirror
+_PYTHON = re.compile(r"(^|/)python(:[^/]*)?(@sha256:[0-9a-f]+)?$")
 _REFERENCE = re.compile(r"^[a-z0-9]+([._:/@-]+[A-Za-z0-9_]+)*$")
 #: Parts of an image name that no registry can have: RFC 2606's reserved top level, and plain words for it.
 _NOWHERE = re.compile(r"(^[^/]*\.invalid(:\d+)?/)|does-not-exist|no-such-image")
@@ -45,6 +49,8 @@ def behaviour_of(pod: Object, container: str, initial: bool) -> Behaviour:
     text = notes.get(f"{RUN}.{container}")
     if text is None:
         text = notes.get(RUN) if not initial or notes.get(RUN) == "process" else None
+    if text is None and _is_python(pod, container):
+        return Behaviour("process")
     if text is None:
         return Behaviour("end", 1.0, 0, "Completed") if initial else Behaviour("sleep")
     text = text.strip()
@@ -63,7 +69,16 @@ def behaviour_of(pod: Object, container: str, initial: bool) -> Behaviour:
 def runs_process(pod: Object) -> bool:
     """Whether any container of the pod is to run as a process."""
     notes = annotations_of(pod).items()
-    return any(value.strip() == "process" for key, value in notes if key == RUN or key.startswith(f"{RUN}."))
+    told = any(value.strip() == "process" for key, value in notes if key == RUN or key.startswith(f"{RUN}."))
+    return told or any(_is_python(pod, container["name"]) for container in spec_of(pod).get("containers") or ())
+
+
+def _is_python(pod: Object, name: str) -> bool:
+    if any(key == RUN or key.startswith(f"{RUN}.") for key in annotations_of(pod)):
+        return False  # what the pod says of itself goes before
+    found: Object = next((c for c in spec_of(pod).get("containers") or () if c["name"] == name), {})
+    command = found.get("command") or [""]
+    return bool(_PYTHON.search(found.get("image", ""))) and command[0] in ("python", "python3")
 
 
 def resumed(pod: Object, container: str, initial: bool) -> Behaviour:
