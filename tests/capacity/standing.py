@@ -90,6 +90,13 @@ class Standing:
         """The same operation once more, as one that waited its turn would run."""
         return self.crank.run(WORKFLOWS[wish.workflow], wish.target)
 
+    def old_software(self) -> None:
+        """Let the group run an old release, as a cluster of last year does."""
+        name = self.group()["InstanceGroupName"]
+        wish = {"InstanceGroupName": name, "ImageReleaseVersion": "1.0.0"}
+        self.sandbox.client("sagemaker").update_cluster_software(ClusterName=self.where.hyperpod_cluster, InstanceGroups=[wish])
+        self.settle()
+
     def asked(self, operation: str, since: int) -> list[dict[str, Any]]:
         """The calls of one operation since a number."""
         return [call for call in self.sandbox.calls(since) if call["operation"] == operation]

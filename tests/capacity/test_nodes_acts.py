@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 from tests.aws import ledgers
-from tests.capacity.standing import WORKFLOWS, Standing, stand
+from tests.capacity.standing import TAG, WORKFLOWS, Standing, stand
 from tests.clusters.conftest import shared_room, shared_sandbox  # noqa: F401 - fixtures
 from tests.clusters.worlds import SandboxProcess
 
 from instantstart.base import problems
-from instantstart.capabilities.capacity.nodes import specs, stages
+from instantstart.capabilities.capacity.nodes import plans, specs, stages
+from instantstart.capabilities.capacity.nodes.judging import Before
 from instantstart.capabilities.capacity.nodes.rules import Action
 from instantstart.capabilities.room import Room
-from instantstart.ensure import drains
+from instantstart.ensure import drains, nodes
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,7 @@ def test_what_aws_refuses_is_told_for_each_node_and_retry_asks_for_those_only(st
     answer = {"NodeId": second.key, "ErrorCode": "InstanceIdInUse", "Message": "busy"}
     real = stages.REBOOT.ask
 
-    def refusing(scene: stages.Scene, batch: list[stages.Before]) -> stages.Refused:
+    def refusing(scene: stages.Scene, batch: list[Before]) -> stages.Refused:
         left = [each for each in batch if each.key != second.key]
         told = real(scene, left) if left else {}
         return told | ({answer["NodeId"]: f"{answer['ErrorCode']}: {answer['Message']}"} if len(left) < len(batch) else {})
@@ -193,12 +194,12 @@ def test_work_that_the_plan_did_not_name_blocks_before_anything_is_done(standing
 
 
 def test_deep_health_checks_are_started_once_and_their_results_told(standing: Standing) -> None:
-    nodes, since = standing.nodes()[:2], standing.sandbox.last_call()
+    chosen, since = standing.nodes()[:2], standing.sandbox.last_call()
     standing.sandbox.fault("sagemaker:StartClusterHealthCheck", when="after", count=1)
-    done = standing.run(Action.check, specs.CheckNodes(nodes=[each.key for each in nodes]))
+    done = standing.run(Action.check, specs.CheckNodes(nodes=[each.key for each in chosen]))
     assert done.status == "succeeded", (done.stopped_at, done.problem)
     assert {key: told["because"] for key, told in done.result["nodes"].items()} == {
-        each.key: "deep health checks: Passed" for each in nodes
+        each.key: "deep health checks: Passed" for each in chosen
     }
     assert len(standing.asked("StartClusterHealthCheck", since)) == 1
 
@@ -209,5 +210,47 @@ def test_a_node_that_fails_its_check_is_told_as_replaced(standing: Standing) -> 
     done = standing.run(Action.check, specs.CheckNodes(nodes=[node.key]))
     assert done.status == "succeeded", (done.stopped_at, done.problem)
     told = done.result["nodes"][node.key]
-    assert told["outcome"] == "moot" or "Failed" in told["because"], told
-    standing.sandbox.warp(120)
+    assert "Failed" in told["because"] or told["outcome"] == "moot", told
+    standing.until(lambda: node.key not in {each.key for each in standing.nodes()})
+
+
+def test_nodes_move_to_another_group_of_their_type(standing: Standing) -> None:
+    node, since = standing.nodes()[0], standing.sandbox.last_call()
+    have = standing.group()
+    copied = ("ExecutionRole", "LifeCycleConfig", "InstanceType", "InstanceStorageConfigs", "CapacityRequirements")
+    other = {field: have[field] for field in copied} | {"InstanceGroupName": "second", "InstanceCount": 0}
+    standing.sandbox.client("sagemaker").update_cluster(ClusterName=standing.where.hyperpod_cluster, InstanceGroups=[other])
+    standing.settle()
+    standing.sandbox.fault("sagemaker:MoveClusterNodes", when="after", count=1)
+    done = standing.run(Action.move, specs.MoveNodes(nodes=[node.key], target_group="second"))
+    assert done.status == "succeeded", (done.stopped_at, done.problem)
+    assert {each.key: each.group for each in standing.nodes()}[node.key] == "second"
+    assert len(standing.asked("MoveClusterNodes", since)) == 1
+    standing.until(lambda: node.key in {n.instance_id for n in nodes.read(standing.kube) if n.group == "second"})
+    back = standing.run(Action.move, specs.MoveNodes(nodes=[node.key], target_group=have["InstanceGroupName"]))
+    assert back.status == "succeeded", (back.stopped_at, back.problem)
+
+
+def test_software_is_updated_in_batches_once_and_seen_on_every_node(standing: Standing) -> None:
+    standing.old_software()
+    since = standing.sandbox.last_call()
+    wish = plans.prepare_software(standing.room, TAG, specs.UpdateSoftware(batch_size=2, wait_seconds=10))
+    assert wish.plan.change == (f"software of {standing.group()['InstanceGroupName']}: 1.0.0 to the newest",)
+    standing.sandbox.fault("sagemaker:UpdateClusterSoftware", when="after", count=1)
+    done = standing.crank.run(WORKFLOWS["software.update"], wish.target)
+    assert done.status == "succeeded", (done.stopped_at, done.problem)
+    assert set(done.result["nodes"].values()) == {"1.2.0"}
+    assert done.result["not_updated"] == []
+    assert len(standing.asked("UpdateClusterSoftware", since)) == 1
+    assert plans.prepare_software(standing.room, TAG, specs.UpdateSoftware()).plan.change == ()
+
+
+def test_an_update_goes_on_where_a_kill_stopped_it(standing: Standing) -> None:
+    standing.old_software()
+    since = standing.sandbox.last_call()
+    wish = plans.prepare_software(standing.room, TAG, specs.UpdateSoftware(release_version="1.1.0"))
+    with standing.discarding("update", times=4):
+        done = standing.crank.run(WORKFLOWS["software.update"], wish.target)
+    assert done.status == "succeeded", (done.stopped_at, done.problem)
+    assert set(done.result["nodes"].values()) == {"1.1.0"}
+    assert len([call for call in standing.asked("UpdateClusterSoftware", since) if not call["error"]]) == 1

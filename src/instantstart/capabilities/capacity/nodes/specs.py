@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from instantstart.base import patterns
-from instantstart.capabilities.vocabulary import Ask, Target
+from instantstart.capabilities.vocabulary import Ask, Target, subject
 
 #: as many as four calls of AWS take; a wish for more is a wish for the whole group
 MOST_NODES = 100
@@ -104,6 +104,11 @@ class CheckTarget(NodesTarget):
     """The same, with the checks."""
 
     checks: tuple[str, ...]
+
+
+def check_subject(target: Target) -> str:
+    """Deep health checks take hours and hold nothing else of the cluster back."""
+    return f"{subject(target)}/health-checks"
 
 
 class MoveTarget(NodesTarget):

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from instantstart.capabilities.capacity.nodes import software, specs, stages
-from instantstart.capabilities.vocabulary import Target, subject
+from instantstart.capabilities.vocabulary import subject
 from instantstart.operations.declare import Stage, Workflow
-
-
-def _checks(target: Target) -> str:
-    """Deep health checks take hours and hold nothing else of the cluster back."""
-    return f"{subject(target)}/health-checks"
-
 
 _DAY = 25 * 3600.0
 _BASELINE = Stage("baseline", stages.baseline, "Write down what the nodes are", within=1800, typical=5)
@@ -61,7 +55,7 @@ CHECK_NODES = Workflow(
     "node.check",
     "Check nodes deeply",
     specs.CheckTarget,
-    _checks,
+    specs.check_subject,
     (_BASELINE, _DRAIN, Stage("check", stages.check, "Check, and see the results", within=4 * 3600, typical=5400), _GIVE_BACK),
     queueable=True,
 )
