@@ -60,6 +60,7 @@ def normal(value: Any, names: Names) -> Any:
         names.generated(value)
         fresh = {names.text(k): normal(v, names) for k, v in value.items() if k not in ("resourceVersion", "managedFields", "continue")}
         _revisions(value, fresh, names)
+        _sort_conflicts(fresh)
         if "managedFields" in value:
             entries = [e for e in value["managedFields"] if e.get("manager") != "kube-controller-manager"]
             fresh["managedFields"] = sorted((normal(e, names) for e in entries), key=_writer)
@@ -69,6 +70,14 @@ def normal(value: Any, names: Names) -> Any:
     if isinstance(value, list):
         return [normal(v, names) for v in value]
     return names.text(value) if isinstance(value, str) else value
+
+
+def _sort_conflicts(status: dict[str, Any]) -> None:
+    """Go names the managers that an apply conflicts with in a random order."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    if causes and all(isinstance(c, dict) and c.get("reason") == "FieldManagerConflict" for c in causes):
+        causes.sort(key=lambda c: str(c["message"]))
 
 
 def _revisions(value: dict[str, Any], fresh: dict[str, Any], names: Names) -> None:

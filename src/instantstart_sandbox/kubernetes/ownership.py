@@ -231,7 +231,7 @@ def apply(live: Object | None, applied: Object, node: Node, writer: Writer, forc
             raise _conflict(conflicts)
     lost = fields.union(changed, comparison.removed)
     kept = [replace(m, fields=fields.difference(m.fields, lost)) if lost else m for m in others]
-    if live is not None and not lost:
+    if live is not None and not lost and out == base:
         mine = replace(mine, time=previous.time if previous else "")
     encode(out, [*kept, mine])
     return out  # type: ignore[no-any-return]

@@ -76,6 +76,8 @@ def _merge_map(target: Any, patch: dict[str, Any], node: Node) -> Any:
         return {}
     out = dict(target) if isinstance(target, dict) else {}
     if "$retainKeys" in patch:
+        if not isinstance(patch["$retainKeys"], list):
+            raise bad_request("invalid patch format of retainKeys")
         out = {k: v for k, v in out.items() if k in patch["$retainKeys"]}
     _delete_primitives(out, patch)
     for key, value in patch.items():

@@ -303,8 +303,10 @@ class Pipeline:
             obj = decode(resource, changed, options)
         except ApiError as refusal:
             raise _unfit(changed, refusal) if media != _STRATEGIC else _unfit_patch(body, refusal) from refusal
-        if obj["metadata"].get("name") != name:
-            raise bad_request(f"the name of the object ({obj['metadata'].get('name', '')}) does not match the name on the URL ({name})")
+        if not obj["metadata"].get("name"):
+            raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+        if obj["metadata"]["name"] != name:
+            raise bad_request(f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})")
         return self._replace(resource, old, obj, replace(options, patched=True), tracked=False)
 
     def apply(self, resource: Resource, namespace: str | None, name: str, body: Any, options: Options) -> tuple[Object, bool]:
