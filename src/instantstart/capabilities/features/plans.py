@@ -260,12 +260,25 @@ def upgrade_to(room: Room, where: Site, feature: str, ask: specs.UpgradeFeature)
     return world, None if have["addonVersion"] == version else version
 
 
-def to_repair(room: Room, where: Site, ask: specs.RepairFeatures) -> list[str]:
-    """What a repair works on: what was named, else every feature and chain with a broken link."""
-    if ask.features:
-        return list(dict.fromkeys(ask.features))
+def to_repair(room: Room, where: Site, ask: specs.RepairFeatures) -> tuple[list[str], tuple[str, ...]]:
+    """What a repair works on (what was named, else all that has a broken link), and every broken link of it in words.
+
+    Raises Invalid for what has no identity chain, or is not there to be repaired.
+    """
     world = component_reads.read(where, room)
-    found = [name for name, s in component_state.judge(world).items() if any(link.status in BROKEN for link in s.links)]
-    mlflow = world.chains.get("mlflow")
-    links = chain_links.links(mlflow, world.seen) if mlflow else ()
-    return found + (["mlflow"] if any(link.status in BROKEN for link in links) else [])
+    statuses = component_state.judge(world)
+    links = {name: status.links for name, status in statuses.items() if COMPONENTS[name].chains}
+    links["mlflow"] = chain_links.links(world.chains["mlflow"], world.seen) if "mlflow" in world.chains else ()
+    broken = {name: [link.detail for link in found if link.status in BROKEN] for name, found in links.items()}
+    named = list(dict.fromkeys(ask.features))
+    wrong = [_unrepairable(at, name, statuses) for at, name in enumerate(named) if name != "mlflow" and not links.get(name)]
+    if wrong:
+        raise problems.Invalid("feature.invalid", " ".join(v.message for v in wrong), fields=wrong)
+    names: list[str] = [*named] or [name for name, found in broken.items() if found]
+    made = ("the role and the service account of mlflow",) if "mlflow" in names and not links["mlflow"] else ()
+    return names, (*made, *(text for name in names for text in broken[name]))
+
+
+def _unrepairable(at: int, name: str, statuses: Mapping[str, Status]) -> Violation:
+    off = name in statuses and not statuses[name].is_present
+    return Violation(f"/features/{at}", f"{name} is off: switch it on instead." if off else f"{name} has no identity chain of ours.")

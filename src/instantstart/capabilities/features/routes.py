@@ -79,16 +79,17 @@ def update_features(
 
 @router.post(
     "/clusters/{cluster}/features/repair", operation_id="feature_repair", summary="Repair identity chains", status_code=202,
-    response_model=Operation | FeatureUpdate,
+    response_model=Operation | FeatureUpdate | Plan,
 )  # fmt: skip
 def repair_features(
-    room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.RepairFeatures, response: Response, key: IdempotencyKey = None
-) -> Any:
+    room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.RepairFeatures, response: Response,
+    key: IdempotencyKey = None, dry_run: DryRun = False,
+) -> Any:  # fmt: skip
     """Put every link right again: provider, trust, policies, annotations, associations, pods. Nothing to repair starts nothing."""
     where = _place(room, cluster)
-    names = plans.to_repair(room, where, ask)
-    if not names:
-        return promise(response, FeatureUpdate(False, (), ()))
+    names, broken = plans.to_repair(room, where, ask)
+    if dry_run or not names:
+        return promise(response, Plan(change=broken) if dry_run else FeatureUpdate(False, (), ()))
     return begin(room, caller, response, Wish("feature.repair", specs.RepairTarget(**_at(where), features=names), key))
 
 

@@ -20,6 +20,8 @@ class Area(StrEnum):
 
     core = "core"
     capacity = "capacity"
+    storage = "storage"
+    features = "features"
 
 
 @dataclass(frozen=True)
@@ -192,10 +194,48 @@ TOOLS: tuple[Tool, ...] = (
         "training_plan_buy", "Buy an offering: charged at once, not cancellable. First call with dry_run=true: price, window, approval.",
         _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.capacity,
     ),
+    Tool("feature_list", "List features: on or off, why, by whom, identity chain link by link.", area=Area.features),
+    Tool("feature_get", "Show one feature, with the versions EKS offers.", area=Area.features),
+    Tool(
+        "feature_update",
+        "Switch features on or off; name only what is to change. Look at dry_run=true first; switching off needs its plan's approval.",
+        _O, _CHANGES, "operation_wait", area=Area.features,
+    ),
+    Tool("feature_repair", "Put broken identity chains right again.", _O, _CHANGES, "operation_wait", _OPERATION, area=Area.features),
+    Tool("feature_upgrade", "Upgrade a feature's add-on.", _O, _CHANGES, "operation_wait", _OPERATION, area=Area.features),
+    Tool("volume_list", "List volume claims: what each shows, whether bound, pods that use it.", area=Area.storage),
+    Tool("volume_get", "Show one volume claim: options, users, why it is not bound.", area=Area.storage),
+    Tool("file_system_list", "List FSx for Lustre file systems, those that fit first.", area=Area.storage),
+    Tool("object_list", "Browse a bucket: folders and objects with sizes, page by page.", area=Area.storage),
+    Tool("image_repository_list", "List ECR repositories.", area=Area.storage),
+    Tool("image_list", "List the images of an ECR repository, newest first.", area=Area.storage),
+    Tool("image_check", "Say whether an image is there ('unknown' in registries of others).", area=Area.storage),
+    Tool("download_list", "List downloads from the hub with progress.", area=Area.storage),
+    Tool("model_list", "List models and datasets that lie in mounted buckets.", area=Area.storage),
+    Tool(
+        "s3_volume_add", "Mount an S3 bucket, or a folder of it, as a volume claim.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.storage,
+    ),
+    Tool(
+        "fsx_volume_add", "Mount an FSx for Lustre file system: file_system_id, or size_gib for a new one (billed).",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.storage,
+    ),
+    Tool(
+        "model_download", "Download a model or dataset of the hub into a volume, verified; asked again, only what is missing.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.storage,
+    ),
+    Tool(
+        "download_cancel", "End a download; complete files stay.", _O, _DESTROYS, "operation_wait", _OPERATION, area=Area.storage,
+    ),
+    Tool(
+        "volume_remove", "Remove a volume claim; its data stays. First call with dry_run=true: its plan carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.storage,
+    ),
 )  # fmt: skip
 
 #: mutating routes that are no tools, and why
 NOT_FOR_AGENTS: Mapping[str, str] = {
+    "hub_token_put": "a token must not pass through a model's context",
     "session_create": "console sessions are for browsers",
     "session_delete": "console sessions are for browsers",
     "token_create": "an agent must not make identities",

@@ -67,10 +67,23 @@ def _route(openapi: Mapping[str, Any], method: str, path: str, operation: Json, 
     body = operation.get("requestBody")
     if body:
         asked = lean(body["content"]["application/json"]["schema"], openapi)
-        properties.update({name: schema for name, schema in asked.get("properties", {}).items() if name not in tool.hides})
+        properties.update({name: _flat(schema) for name, schema in asked.get("properties", {}).items() if name not in tool.hides})
         required.extend(asked.get("required", ()))
     schema = {"type": "object", "properties": properties} | ({"required": required} if required else {})
     return Route(method, path, frozenset(places["path"]), frozenset(places["query"]), bool(body), schema)
+
+
+def _flat(schema: Json) -> Json:
+    """An object's own fields told in words: a model fills in a plain object better than it reads a nested schema."""
+    if "properties" not in schema:
+        return schema
+    fields = ", ".join(f"{name} ({_kind(inner)})" for name, inner in schema["properties"].items())
+    return {"type": "object", "description": f"{schema.get('description', '')} Fields: {fields}.".strip()}
+
+
+def _kind(schema: Json) -> str:
+    bounds = [str(schema[key]) for key in ("minimum", "maximum") if key in schema]
+    return f"{schema.get('type', 'any')}{' ' + ' to '.join(bounds) if bounds else ''}"
 
 
 def lean(schema: Mapping[str, Any], openapi: Mapping[str, Any]) -> Json:
