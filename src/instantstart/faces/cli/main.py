@@ -17,7 +17,7 @@ import typer
 
 import instantstart
 from instantstart.base import problems
-from instantstart.faces.cli import access, clusters, demo, fleet, groups, karpenter, nodes, operations, session, show, steps
+from instantstart.faces.cli import access, clusters, demo, fleet, groups, karpenter, nodes, operations, session, show, steps, storage
 
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 INTERRUPTED = 130
@@ -53,6 +53,10 @@ app.add_typer(nodes.app, name="node")
 app.add_typer(operations.app, name="operation")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(karpenter.app, name="karpenter")
+app.add_typer(storage.volumes, name="volume")
+app.add_typer(storage.models, name="model")
+app.add_typer(storage.objects, name="object")
+app.add_typer(storage.images, name="image")
 app.add_typer(access.tokens, name="token")
 app.add_typer(access.context, name="context")
 app.command("preflight")(steps.preflight)

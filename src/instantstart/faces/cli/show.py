@@ -78,6 +78,16 @@ def rows(items: Sequence[Row], columns: Columns, form: Format, empty: str = "Not
     out().print(table)
 
 
+def page(told: Row, columns: Columns, form: Format, empty: str = "Nothing to show.") -> None:
+    """Print one page of a list: a table of its ``items`` and how to get the next page, or the whole as data."""
+    if form is not Format.table:
+        data(told, form)
+        return
+    rows(told["items"], columns, form, empty)
+    if told.get("cursor"):
+        note(f"There is more: --cursor {told['cursor']}")
+
+
 def thing(value: Row, form: Format, keys: Sequence[str] | None = None) -> None:
     """Print one object: its fields below each other, or the whole as data."""
     if form is not Format.table:
