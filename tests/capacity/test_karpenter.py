@@ -309,6 +309,12 @@ def test_a_role_that_may_not_scale_is_told_before_and_after(world: World, door: 
     assert "not authorized to perform" in done.problem.detail
     assert door.get(KARPENTER)["status"] == "Failed"
     assert door.well(200, "DELETE", KARPENTER, dry_run=True)["change"]
+    plan = door.well(200, "PUT", KARPENTER, {}, dry_run=True)
+    assert "one of ours takes its place" in str([f["hint"] for f in plan["findings"] if f["level"] == "warn"])
+    mended = turn(world.crank, "karpenter.enable")
+    assert mended.status == "succeeded", mended.problem
+    assert "disabled first" in mended.sentences("switch")
+    assert world.described()["ClusterRole"].endswith(world.job.site.names.karpenter_role)
 
 
 @pytest.mark.slow

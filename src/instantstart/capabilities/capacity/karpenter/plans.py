@@ -45,7 +45,7 @@ def prepare_enable(room: Room, where: Site, ask: specs.EnableKarpenter) -> Prepa
             f"Karpenter is {status} with the role {role}; SageMaker does not change it meanwhile.",
             hint="Disable Karpenter first, then enable it with the other role.",
         )
-    make = () if facts.role_arn or role else (f"role {where.names.karpenter_role}",)
+    make = () if facts.role.arn else (f"role {where.names.karpenter_role}",)
     change = (f"HyperPod cluster {where.hyperpod_cluster}: AutoScaling Enable (Karpenter); no instance group is touched",)
     plan = Plan(make=make, change=change, findings=tuple(rules.findings(facts)))
     return Prepared(target, plan, equal=status == "InService")

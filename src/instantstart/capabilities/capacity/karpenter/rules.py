@@ -27,13 +27,24 @@ _RESERVED = ("kubernetes.io", "k8s.io", "karpenter.sh")
 
 
 @dataclass(frozen=True)
+class RoleChoice:
+    """By which role HyperPod would scale; ``arn`` None: ours.
+
+    ``fault``: what is wrong with the role that was named. ``passed_over``: why the cluster's present role is not taken.
+    """
+
+    arn: str | None = None
+    fault: str | None = None
+    cure: str | None = None
+    passed_over: str | None = None
+
+
+@dataclass(frozen=True)
 class Prerequisites:
-    """What decides whether Karpenter can be switched on. ``role`` is the one that would be used; None: one is made."""
+    """What decides whether Karpenter can be switched on."""
 
     cluster: Mapping[str, Any]
-    role_arn: str | None
-    role: Mapping[str, Any] | None
-    lacking: tuple[str, ...]
+    role: RoleChoice
     agents: tuple[str, ...]
     old_pools: tuple[str, ...]
     controllers: tuple[str, ...]
@@ -43,15 +54,37 @@ class Prerequisites:
 def observe(room: Any, where: Site, role_arn: str | None) -> Prerequisites:
     """Read what the prerequisites need. Raises NotFound without a HyperPod cluster."""
     cluster = scaling.get_cluster(where)
-    ours = where.aws.arn("iam", f"role/{where.names.karpenter_role}", regional=False)
-    wanted = role_arn or cluster.get("ClusterRole")
-    theirs = wanted if wanted and wanted != ours else None
-    role = identity.find_role(where.aws, theirs.rpartition("/")[2]) if theirs else None
-    lacking = _lacking(where.aws, theirs, cluster["ClusterArn"]) if theirs and role else ()
+    role = choose_role(where, cluster, role_arn)
     try:
-        return Prerequisites(cluster, theirs, role, lacking, *_in_kubernetes(where.kube(room)))
+        return Prerequisites(cluster, role, *_in_kubernetes(where.kube(room)))
     except problems.Problem as problem:
-        return Prerequisites(cluster, theirs, role, lacking, (), (), (), f"Kubernetes could not be asked: {problem.detail}")
+        return Prerequisites(cluster, role, (), (), (), f"Kubernetes could not be asked: {problem.detail}")
+
+
+def choose_role(where: Site, cluster: Mapping[str, Any], named: str | None) -> RoleChoice:
+    """The role that was named; else the one the cluster has, when it is fit; else ours. A role of others is only looked at."""
+    ours = where.aws.arn("iam", f"role/{where.names.karpenter_role}", regional=False)
+    wanted = named or cluster.get("ClusterRole")
+    if wanted in (None, ours):
+        return RoleChoice()
+    fault, cure = _role_fault(where.aws, str(wanted), cluster["ClusterArn"])
+    if fault and named is None:
+        return RoleChoice(passed_over=fault)
+    return RoleChoice(wanted, fault, cure)
+
+
+def _role_fault(aws: Aws, role_arn: str, cluster_arn: str) -> tuple[str | None, str | None]:
+    """What is wrong with a role, and the cure."""
+    role = identity.find_role(aws, role_arn.rpartition("/")[2])
+    if role is None:
+        return f"The role {role_arn} does not exist.", "Name a role that exists, or none."
+    if principals.service(karpenter.ROLE_SERVICE) not in str(role["AssumeRolePolicyDocument"]):
+        cure = f"Let {principals.service(karpenter.ROLE_SERVICE)} do sts:AssumeRole in its trust policy."
+        return f"HyperPod may not assume the role {role_arn}.", cure
+    lacking = _lacking(aws, role_arn, cluster_arn)
+    if lacking:
+        return f"The role {role_arn} does not allow {', '.join(lacking)}.", "Allow that on the cluster's ARN."
+    return None, None
 
 
 def _lacking(aws: Aws, role_arn: str, cluster_arn: str) -> tuple[str, ...]:
@@ -108,18 +141,13 @@ def check_recovery(facts: Prerequisites) -> Finding:
 
 
 def check_role(facts: Prerequisites) -> Finding:
-    """The cluster role: ours is made right; another's is only looked at."""
-    if facts.role_arn is None:
-        return Finding("cluster_role", "ok", "The cluster role is made.")
-    if facts.role is None:
-        return Finding("cluster_role", "fail", f"The role {facts.role_arn} does not exist.", "Name a role that exists, or none.")
-    if principals.service(karpenter.ROLE_SERVICE) not in str(facts.role["AssumeRolePolicyDocument"]):
-        cure = f"Let {principals.service(karpenter.ROLE_SERVICE)} do sts:AssumeRole in its trust policy."
-        return Finding("cluster_role", "fail", f"HyperPod may not assume the role {facts.role_arn}.", cure)
-    if facts.lacking:
-        told = f"The role {facts.role_arn} does not allow {', '.join(facts.lacking)}."
-        return Finding("cluster_role", "fail", told, "Allow that on the cluster's ARN.")
-    return Finding("cluster_role", "ok", f"HyperPod scales by the role {facts.role_arn}.")
+    """The cluster role: ours is made right; another's must be right."""
+    role = facts.role
+    if role.fault:
+        return Finding("cluster_role", "fail", role.fault, role.cure)
+    if role.passed_over:
+        return Finding("cluster_role", "warn", role.passed_over, "It is the cluster's role now; one of ours takes its place.")
+    return Finding("cluster_role", "ok", f"HyperPod scales by the role {role.arn}." if role.arn else "The cluster role is made.")
 
 
 def check_agent(facts: Prerequisites) -> Finding:

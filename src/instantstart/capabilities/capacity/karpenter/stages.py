@@ -7,6 +7,7 @@ from typing import Any
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
+from instantstart.capabilities.capacity.karpenter import rules
 from instantstart.capabilities.room import Room
 from instantstart.ensure import groups, identity, karpenter, node_pools, scaling
 from instantstart.ensure.karpenter import NODE_CLASS, NODE_POOL, autoscaling_status
@@ -23,14 +24,16 @@ _LOOK_SECONDS = 5.0
 
 
 def make_role(room: Room, run: Run) -> Outcome:
-    """The cluster role: the one that was named, else the one the cluster has, else ours. Learns ``role_arn``."""
+    """The cluster role: the one that was named, else the one the cluster has, when it is fit, else ours. Learns ``role_arn``."""
     where = site(room, run.spec)
-    ours = where.aws.arn("iam", f"role/{where.names.karpenter_role}", regional=False)
-    named = run.spec.cluster_role_arn or scaling.get_cluster(where).get("ClusterRole") or ours
-    if named != ours:
-        return Done({"role_arn": named, "ours": False}, already=True)
+    cluster = scaling.get_cluster(where)
+    if autoscaling_status(cluster) in ("Creating", "InService"):
+        return Done({"role_arn": cluster.get("ClusterRole")}, already=True)
+    chosen = rules.choose_role(where, cluster, run.spec.cluster_role_arn)
+    if chosen.arn:
+        return Done({"role_arn": chosen.arn}, already=True)
     outcome = identity.ensure_role(where.aws, karpenter.cluster_role(where.aws, where.names, where.boundary), where.tags)
-    return Done({"role_arn": ours, "ours": True}) if isinstance(outcome, Done) else outcome
+    return Done({"role_arn": outcome.learned["role_arn"]}) if isinstance(outcome, Done) else outcome
 
 
 def note_counts(room: Room, run: Run) -> Outcome:
@@ -53,6 +56,9 @@ def switch_on(room: Room, run: Run) -> Outcome:
     if busy:
         return busy
     role = run.learned["role"]["role_arn"]
+    if status == "Failed" and cluster.get("ClusterRole") != role:
+        told = "AutoScaling had failed with another role, which SageMaker does not change: it is disabled first"
+        return scaling.update(where.aws, cluster["ClusterName"], AutoScaling={"Mode": "Disable"}) or Wait(10, told)
     try:
         busy = scaling.update(where.aws, cluster["ClusterName"], AutoScaling=_AUTOSCALING, ClusterRole=role)
     except problems.Busy as problem:
