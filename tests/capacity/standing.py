@@ -17,6 +17,7 @@ from instantstart.capabilities.room import Room
 from instantstart.ensure import hyperpod, instances, nodes
 from instantstart.ensure.instances import Instance
 from instantstart.kube.client import KubeCluster
+from instantstart.store.records import ClusterRow
 from instantstart_sandbox.world.settings import Settings as Weather
 
 TAG = "nodes"
@@ -154,6 +155,7 @@ def stand(room: Room, sandbox: SandboxProcess, count: int) -> Standing:
     sandbox.admin("quota", service_code="sagemaker", name="ml.g5.8xlarge for cluster usage", value=64, region=REGION)
     for row in room.store.clusters.list():
         room.store.clusters.delete(row.tag)
+    room.store.clusters.upsert(ClusterRow(tag=TAG, region=REGION))
     made = Standing(room, sandbox)
     made.forget()
     done = made.job.create(instance_count=count)
