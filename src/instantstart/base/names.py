@@ -153,6 +153,11 @@ class Names:
     def mlflow_role(self) -> str:
         return self._global("instantstart-", "-mlflow", 64)
 
+    def roles(self) -> tuple[str, ...]:
+        """Every role that may be made for the cluster outside its stack: a deletion looks for each."""
+        stacked = "eks_role"
+        return tuple(getattr(self, name) for name in sorted(vars(Names)) if name.endswith("_role") and name != stacked)
+
     @property
     def tls_bucket(self) -> str:
         """AWS's policy of the inference operator reads and writes only buckets that begin so (facts A13)."""

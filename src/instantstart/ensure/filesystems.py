@@ -91,6 +91,27 @@ def find_made(aws: Aws, claim: str, tag: str) -> FileSystem | None:
     return next((f for f in ours if f.status not in ("DELETING", "FAILED")), None) or next(iter(ours), None)
 
 
+def list_made(aws: Aws, tag: str) -> list[FileSystem]:
+    """Every file system that was made for a claim of a cluster, unless it is going already."""
+    return [f for f in _of_claims(aws, tag) if f.status != "DELETING"]
+
+
+def _of_claims(aws: Aws, tag: str) -> list[FileSystem]:
+    try:
+        return [f for f in list_all(aws) if f.tags.get(names.CLUSTER_TAG) == tag and CLAIM_TAG in f.tags]
+    except problems.Denied:
+        return []  # whoever may not look at file systems has made none
+
+
+def remove_made_step(aws: Aws, tag: str, token: str) -> Wait | None:
+    """Delete one file system that was made for a claim of a cluster, with its data; None when none is left, and none is going."""
+    for each in _of_claims(aws, tag):
+        outcome = delete(aws, each, f"{each.id[-16:]}{token}")
+        if isinstance(outcome, Wait):
+            return outcome
+    return None
+
+
 def ensure(aws: Aws, wanted: Wanted, tags: dict[str, str], token: str) -> Outcome:
     """Move one step towards the file system of a claim being available. Done learns its id, names and size.
 

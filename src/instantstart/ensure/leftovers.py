@@ -147,7 +147,9 @@ def blockers(aws: Aws, place: Vpc, subnet_ids: set[str] | None = None) -> list[B
         if not _owns(b.tags, place.eks_cluster) and (subnet_ids is None or subnet_ids & set(b.subnets))
     ]
     for interface in interfaces:
-        if not interface.get("RequesterManaged") and not _is_of_plugin(interface, place):
+        # what a service of AWS manages goes with its owner; in a subnet of ours it is named all the same once it has stayed too long
+        named = subnet_ids is not None or not interface.get("RequesterManaged")
+        if named and not _is_of_plugin(interface, place):
             found.append(_interface_blocker(interface))
     return found + (_other_blockers(aws, place) if place.ours and subnet_ids is None else [])
 

@@ -7,7 +7,7 @@ from instantstart.capabilities.clusters import rules, specs, stages
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
-from instantstart.ensure import addons, belongings, hyperpod, manifests, network_plugin, sites
+from instantstart.ensure import addons, belongings, filesystems, hyperpod, manifests, network_plugin, sites
 from instantstart.ensure.findings import Finding, refusal
 from instantstart.ensure.sites import Site
 
@@ -98,12 +98,16 @@ def plan_delete(room: Room, where: Site, delete_data: bool) -> Plan:
     if have:
         warnings.append(f"{sum(g['CurrentCount'] for g in have['InstanceGroups'])} nodes and everything on their volumes go.")
     warnings += _running_work(room, where)
+    systems = [f"file system {f.id} ({f.size_gib} GiB)" for f in filesystems.list_made(where.aws, where.tag)]
+    if systems and not delete_data:
+        warnings.append(f"It will not begin while these stand, which hold data in its network: {', '.join(systems)}.")
     remove = (
         f"in account {derived.account}, region {derived.region}:",
         f"HyperPod cluster {derived.hyperpod_cluster}",
         f"EKS cluster {derived.eks_cluster} and its network (stack {derived.stack})",
         f"roles {derived.execution_role}, {derived.s3_csi_role}",
         f"bucket {derived.scripts_bucket}" + (f", bucket {derived.data_bucket} WITH ITS DATA" if delete_data else ""),
+        *(f"{each} WITH ITS DATA" for each in systems if delete_data),
     )
     keep = () if delete_data else (f"bucket {derived.data_bucket}, if it holds data",)
     return Plan(remove=remove, keep=keep, warnings=tuple(warnings))

@@ -10,7 +10,19 @@ from typing import Any
 from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Wait, pace
 from instantstart.capabilities.room import Room
-from instantstart.ensure import belongings, buckets, compute_group, eks, hyperpod, identity, leftovers, network, outside, stacks
+from instantstart.ensure import (
+    belongings,
+    buckets,
+    compute_group,
+    eks,
+    filesystems,
+    hyperpod,
+    identity,
+    leftovers,
+    network,
+    outside,
+    stacks,
+)
 from instantstart.ensure.sites import Site, site
 from instantstart.operations.declare import Run
 
@@ -29,6 +41,8 @@ def survey(room: Room, run: Run) -> Outcome:
     stack = stacks.find_stack(where.aws, where.names.stack)
     if stack:
         stacks.check_ours(stack, where.tag)
+    if not run.spec.delete_data and not where.imported:
+        _check_file_systems(where)
     theirs = cluster if cluster and where.imported else None  # it stays, but what of it is ours lies in its VPC
     if cluster and (where.imported or cluster.get("tags", {}).get(names.CLUSTER_TAG) != where.tag):
         cluster = None  # somebody else's: it is why ours was never made, and is not looked at any more
@@ -37,6 +51,19 @@ def survey(room: Room, run: Run) -> Outcome:
     vpc_id = vpc_id or (network.find_tagged_vpc(where.aws, where.tag))
     ours = identity.list_our_oidc_providers(where.aws, where.tag)
     return Done({"vpc_id": vpc_id, "has_eks": cluster is not None, "stays": theirs and theirs["name"], "providers": ours})
+
+
+def _check_file_systems(where: Site) -> None:
+    """A file system of ours lies in the compute subnet: it cannot outlive the network, and its data is not ours to drop unasked."""
+    made = filesystems.list_made(where.aws, where.tag)
+    if made:
+        told = ", ".join(f"{f.id} (claim {f.tags[filesystems.CLAIM_TAG]}, {f.size_gib} GiB)" for f in made[:5])
+        raise problems.Blocked(
+            "cluster.holds_data",
+            f"FSx file systems made for this cluster hold data and cannot outlive its network: {told}. Nothing was deleted.",
+            hint="Save what is needed and remove the volumes with delete_file_system, then retry; or delete the cluster with delete_data.",
+            evidence={"file_systems": [f.id for f in made]},
+        )
 
 
 def release_services(room: Room, run: Run) -> Outcome:
@@ -102,7 +129,8 @@ def remove_leftovers(room: Room, run: Run) -> Outcome:
     if where.imported:
         return Done(already=True)
     place = _vpc(where, run)
-    return (leftovers.remove_step(where.aws, place) if place else None) or Done()
+    going = filesystems.remove_made_step(where.aws, where.tag, run.token("file-system")) if run.spec.delete_data else None
+    return going or (leftovers.remove_step(where.aws, place) if place else None) or Done()
 
 
 def _vpc(where: Site, run: Run) -> leftovers.Vpc | None:
@@ -171,7 +199,7 @@ def _delete_again(where: Site, run: Run, stack: stacks.Stack) -> Outcome:
 def remove_identity(room: Room, run: Run) -> Outcome:
     """The roles and the OIDC provider that are ours."""
     where = site(room, run.spec)
-    for role in (where.names.execution_role, where.names.s3_csi_role):
+    for role in where.names.roles():
         step = identity.remove_role(where.aws, role, where.tag)
         if step:
             return step
@@ -185,9 +213,10 @@ def remove_identity(room: Room, run: Run) -> Outcome:
 def remove_buckets(room: Room, run: Run) -> Outcome:
     """The script bucket always; the data bucket when it is empty or its loss was asked for. Data that is kept is named."""
     where, data = site(room, run.spec), site(room, run.spec).names.data_bucket
-    step = buckets.remove_bucket(where.aws, where.names.scripts_bucket, where.tag)
-    if step:
-        return step
+    for bucket in (where.names.scripts_bucket, where.names.tls_bucket):
+        step = buckets.remove_bucket(where.aws, bucket, where.tag)
+        if step:
+            return step
     if not run.spec.delete_data and buckets.holds_data(where.aws, data, where.tag):
         return Done({"kept": [f"bucket {data}"]}, note=f"The bucket {data} holds data and is kept; delete_data would remove it.")
     return buckets.remove_bucket(where.aws, data, where.tag) or Done({"kept": []})
