@@ -67,6 +67,8 @@ class Crank:
     def __init__(self, room: Any, sandbox: SandboxProcess) -> None:
         self.room, self.sandbox = room, sandbox
         self.discard: Discard = lambda stage, outcome: False
+        #: called before each look of a stage: what goes on in the world meanwhile
+        self.before_look: Callable[[Turned, str], None] = lambda turned, stage: None
         self._count = 0
 
     def run(self, workflow: Workflow, spec: Any, until: str | None = None) -> Turned:
@@ -115,6 +117,7 @@ class Crank:
         if stage.when is not None and not stage.when(turned.spec):
             standing.done = True
             return
+        self.before_look(turned, stage.name)
         try:
             outcome = stage.act(self.room, run)
         except problems.Problem as problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ PATIENCE_SECONDS = 280.0
 class ControlPlane:
     """``instantstart serve`` against a sandbox. Killed and started again, it listens on the same port with the same data."""
 
-    def __init__(self, folder: Path, sandbox: SandboxProcess) -> None:
+    def __init__(self, folder: Path, sandbox: SandboxProcess, settings: Mapping[str, str] | None = None) -> None:
         self.folder, self.sandbox, self.port, self.kills = folder, sandbox, 0, 0
+        self.settings = dict(settings or {})
         self.child: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -28,6 +30,7 @@ class ControlPlane:
             "INSTANTSTART_PORT": str(self.port),
             "INSTANTSTART_CLOCK_RATE": str(self.sandbox.rate),
             "INSTANTSTART_BUNDLES_DIR": str(bundles()),
+            **self.settings,
         }
         log = self.folder / "control-plane.log"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -62,6 +65,12 @@ class ControlPlane:
         if self.child is not None and self.child.poll() is None:
             self.child.terminate()
             self.child.wait(timeout=30)
+
+    def document(self) -> dict[str, Any]:
+        """The OpenAPI document of the running program."""
+        answer = httpx2.get(f"{self.url}/openapi.json", headers={"Authorization": f"Bearer {self.token}"}, timeout=60)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """The document of a call that succeeds."""

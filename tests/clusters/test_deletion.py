@@ -1,4 +1,7 @@
-"""A deletion ends with an empty account, or names each thing that is in its way and why that is not ours to delete."""
+"""A deletion ends with an empty account, or names each thing that is in its way and why that is not ours to delete.
+
+What a creation that was cut short leaves is in tests/weather/test_partial.py.
+"""
 
 from __future__ import annotations
 
@@ -12,34 +15,10 @@ from tests.clusters.worlds import SandboxProcess, inventory
 from instantstart.capabilities.clusters import specs, workflows
 from instantstart.ensure import eks
 
-STAGES = tuple(stage.name for stage in workflows.CREATE_CLUSTER.stages() if stage.name != "cert_manager")
-#: enough for each day; the rest runs with the slow ones
-CUTS = ("scripts", "hyperpod")
-
 
 def ended(turned: Turned) -> tuple[str, str, Any]:
     """For an assertion's words."""
     return turned.status, turned.stopped_at, turned.problem and turned.problem.document()
-
-
-@pytest.mark.parametrize("stage", [pytest.param(s, marks=() if s in CUTS else pytest.mark.slow) for s in STAGES])
-def test_a_creation_cancelled_after_any_stage_can_be_deleted_to_the_last_resource(job: Any, sandbox: SandboxProcess, stage: str) -> None:
-    empty = inventory(sandbox)
-    assert job.create(until=stage).status == "cancelled"
-    gone = job.delete()
-    assert gone.status == "succeeded", ended(gone)
-    assert inventory(sandbox) == empty
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ticks", range(5, 105, 9))
-def test_a_creation_cancelled_between_any_two_ticks_can_be_deleted(job: Any, crank: Crank, sandbox: SandboxProcess, ticks: int) -> None:
-    empty = inventory(sandbox)
-    begun = crank.run(workflows.CREATE_CLUSTER, job.target(), until="account")
-    crank.turn(begun, ticks=ticks)
-    gone = job.delete()
-    assert gone.status == "succeeded", ended(gone)
-    assert inventory(sandbox) == empty
 
 
 def test_a_failed_creation_is_deleted_and_made_again_though_no_eks_cluster_ever_stood(job: Any, sandbox: SandboxProcess) -> None:

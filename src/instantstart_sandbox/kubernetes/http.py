@@ -22,6 +22,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 JSON: Final = "application/json"
 _LARGEST_BODY: Final = 3 * 1024 * 1024
+MEDIA_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 _PROTOBUF_TEXT: Final = (
     "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml. "
     "The sandbox decodes no protobuf, which kubectl 1.32 and newer send in create, auth and drain; instead of kubectl create, write: "
@@ -107,15 +108,13 @@ class Request:
 
     async def read(self, *, optional: bool = False) -> Any:
         """The decoded body, JSON or YAML. 415 for protobuf, 400 for what cannot be parsed."""
-        if "protobuf" in self.media or "cbor" in self.media:
-            await self.body()
-            raise ApiError(415, "UnsupportedMediaType", _PROTOBUF_TEXT)
         data = await self.body()
+        if "protobuf" in self.media:
+            raise ApiError(415, "UnsupportedMediaType", _PROTOBUF_TEXT)
         if not data and optional:
             return {}
         if self.media and not self.media.endswith(("json", "yaml")):
-            listed = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-            text = f"the body of the request was in an unknown format - accepted media types include: {listed}"
+            text = f"the body of the request was in an unknown format - accepted media types include: {MEDIA_TYPES}"
             raise ApiError(415, "UnsupportedMediaType", text)
         if self.query.get("fieldValidation") in ("Strict", "Warn") and data[:1] == b"{":
             self.duplicates = tuple(duplicates(data))
@@ -146,12 +145,25 @@ class Request:
         """Whether the client asks for metadata only."""
         return "as=PartialObjectMetadata" in self.headers.get("accept", "")
 
-    def check_acceptable(self) -> None:
-        """406 when the client takes nothing that we can make."""
+    @property
+    def acceptable(self) -> bool:
+        """Whether the client takes something that we can make."""
         accept = self.headers.get("accept", "")
-        if accept and not any(_acceptable(choice) for choice in accept.split(",")):
-            listed = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-            raise ApiError(406, "NotAcceptable", f"only the following media types are accepted: {listed}")
+        return not accept or any(_acceptable(choice) for choice in accept.split(","))
+
+    def check_acceptable(self, *, routed: str = "", streamed: bool = False) -> None:
+        """406 when the client takes nothing that we can make.
+
+        The router speaks first of built-in kinds and of what it serves itself: ``routed`` are the media types that it knows, and with
+        ``streamed`` those of watches. Without, the sentence is that of the handlers (discovery, custom resources).
+        """
+        if self.acceptable:
+            return
+        if not routed:
+            raise ApiError(406, "NotAcceptable", f"only the following media types are accepted: {MEDIA_TYPES}")
+        more = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch" if streamed else ""
+        told = f"406: Not Acceptable\n\nAvailable representations: {routed}{more}"
+        raise ApiError(406, "NotAcceptable", told, {})
 
     async def answer(self, code: int, body: Any, media: str = JSON) -> None:
         """Send an answer."""
@@ -166,7 +178,7 @@ class Request:
         for text in self.warnings:
             quoted = text.replace("\\", "\\\\").replace('"', '\\"')
             headers.append((b"warning", f'299 - "{quoted}"'.encode()))
-        if code == 429 or (code == 504 and isinstance(body, bytes) and b"retryAfterSeconds" in body):
+        if code == 429 or (code in (503, 504) and isinstance(body, bytes) and b"retryAfterSeconds" in body):
             headers.append((b"retry-after", b"1"))
         self.answered = True
         await self._send({"type": "http.response.start", "status": code, "headers": headers})

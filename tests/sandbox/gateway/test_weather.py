@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ConnectionClosedError
+from botocore.exceptions import ClientError, ConnectionClosedError, HTTPClientError
+
+_TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 
 
 def test_a_throttled_call_is_refused_as_often_as_asked(sandbox: Any, refused: Any) -> None:
@@ -116,3 +120,50 @@ def test_each_service_throttles_in_its_own_words(sandbox: Any, refused: Any) -> 
         for service, call in (("ec2", "describe_vpcs"), ("s3", "list_buckets"), ("eks", "list_clusters"), ("iam", "list_roles"))
     }
     assert codes == {"ec2": "RequestLimitExceeded", "s3": "SlowDown", "eks": "ThrottlingException", "iam": "Throttling"}
+
+
+def test_a_held_caller_waits_after_the_act_and_a_halted_one_before_it(sandbox: Any) -> None:
+    reached = sandbox
+    for when, acted in (("hold", True), ("halt", False)):
+        rule = reached.admin("fault", match="iam:CreateRole", when=when)["id"]
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(reached.client("iam").create_role, RoleName=when, AssumeRolePolicyDocument=_TRUST)
+            while not next(r for r in reached.admin("faults") if r["id"] == rule)["struck"]:
+                time.sleep(0.01)
+            until = time.monotonic() + 5
+            while acted and time.monotonic() < until and when not in _roles(reached):
+                time.sleep(0.01)
+            assert (when in _roles(reached)) is acted
+            assert not asked.done()
+            reached.admin("faults/remove", id=rule)
+            with pytest.raises(HTTPClientError):
+                asked.result(timeout=10)
+        assert (when in _roles(reached)) is acted, "what was halted never happens"
+    assert reached.world.journal.crashes() == []
+
+
+def test_a_rule_may_end_by_itself(sandbox: Any) -> None:
+    reached = sandbox
+    reached.admin("fault", match="iam:ListRoles", code="throttle", count=None, lasting=60.0)
+    with pytest.raises(ClientError, match="Throttling"):
+        _roles(reached)
+    reached.admin("warp", seconds=61)
+    _roles(reached)
+
+
+@pytest.mark.parametrize("skew", [400.0, -400.0])
+def test_a_clock_that_is_off_by_more_than_five_minutes_is_refused_in_each_services_words(sandbox: Any, skew: float) -> None:
+    reached = sandbox
+    reached.admin("settings", client_skew=skew)
+    words = {"s3": "RequestTimeTooSkewed", "ec2": "RequestExpired", "iam": "SignatureDoesNotMatch", "eks": "InvalidSignatureException"}
+    calls = {"s3": "list_buckets", "ec2": "describe_vpcs", "iam": "list_roles", "eks": "list_clusters"}
+    for service, code in words.items():
+        with pytest.raises(ClientError) as refused:
+            getattr(reached.client(service), calls[service])()
+        assert refused.value.response["Error"]["Code"] == code
+    reached.admin("settings", client_skew=skew / 2)
+    reached.client("eks").list_clusters()
+
+
+def _roles(reached: Any) -> list[str]:
+    return [role["RoleName"] for role in reached.client("iam").list_roles()["Roles"]]

@@ -1,0 +1,42 @@
+"""The station: one port, one set of rooms, and worlds that are made once and laid out again for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from botocore.retries.standard import ExponentialBackoff
+from tests.aws import ledgers
+from tests.clusters.worlds import REGION, bundles
+from tests.weather.ground import Ground, Station
+
+from instantstart import main
+from instantstart.base.settings import Settings
+from instantstart.kube import connection
+
+
+@pytest.fixture(scope="session")
+def station(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
+    """Started once; virtual time goes at the pace of the wall and by warp unless a test wants another rate."""
+    made = Station(tmp_path_factory.mktemp("station"))
+    made.start(1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in made.sandbox.environment().items():
+            patch.setenv(name, value)
+        # botocore's pauses between its own tries are real seconds; the tries stay, the pauses go
+        patch.setattr(ExponentialBackoff, "delay_amount", lambda self, context: 0.0)
+        patch.setattr(connection, "LONGEST_PAUSE_SECONDS", 0.0)
+        patch.setattr(connection, "DOWN_SECONDS", 0.0)
+        made.room = main.compose(Settings(data_dir=tmp_path_factory.mktemp("house"), bundles_dir=bundles(), region=REGION))
+        yield made
+        made.room.kube.close()
+        made.room.store.close()
+    made.sandbox.stop()
+
+
+@pytest.fixture
+def nothing(station: Station) -> Iterator[Ground]:
+    """An empty account in fair weather. No call of a test may crash the sandbox, or be one that it does not know."""
+    ground = station.ground()
+    yield ground
+    ledgers.check(ground.sandbox)

@@ -1,0 +1,141 @@
+"""The real process is killed (SIGKILL) at every point of every workflow: the world equals the undisturbed run's.
+
+Points: before each change, between each change and its record, when each stage begins and ends, and at random instants. The table of a
+workflow is ``build/crash/<workflow>.md``. Sieve's first class, intermediate state; the second and third are in profiles.py.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.aws import ledgers
+from tests.weather import report
+from tests.weather.ground import Station
+from tests.weather.house import House
+from tests.weather.scenarios import SCENARIOS, Scenario
+
+RATE = 60.0
+#: one workflow that is short and changes AWS and Kubernetes: each day
+DAILY = "storage.configure"
+#: INSTANTSTART_KILL_RUNS=20: that many runs of the main job under random kills (each workflow gets two)
+MAIN, RUNS = "cluster.create", int(os.environ.get("INSTANTSTART_KILL_RUNS", "3"))
+#: workflows that only look
+NO_CHANGE = frozenset({"cluster.verify"})
+#: one of each, however often the process died
+SINGLE = ("vpc ", "eks ", "hyperpod ", "stack ", "nat-gateway ", "oidc ", "internet-gateway ")
+
+pytestmark = pytest.mark.timeout(1500)
+
+
+def _each(daily: bool = False) -> list[object]:
+    marks = {each.workflow: [] if daily and each.workflow == DAILY else [pytest.mark.slow] for each in SCENARIOS}
+    return [pytest.param(each, id=each.workflow, marks=marks[each.workflow]) for each in SCENARIOS]
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> dict[str, list[str]]:
+    """The world after each workflow without a kill; filled by the first test that needs it."""
+    return {}
+
+
+class Runs:
+    """Runs of one workflow, each by a fresh control plane on the world that it needs."""
+
+    def __init__(self, station: Station, folder: Path, undisturbed: dict[str, list[str]]) -> None:
+        self.station, self.folder, self.undisturbed = station, folder, undisturbed
+        self.houses: list[House] = []
+
+    def house(self, what: Scenario) -> House:
+        """The world laid out, and a control plane on it."""
+        for each in self.houses:
+            each.plane.stop()
+        self.houses.append(House(self.folder / f"house{len(self.houses)}", self.station.ground(what.after, RATE)))
+        if what.before is not None:
+            what.before(self.houses[-1].ground)
+        self.houses[-1].start()
+        return self.houses[-1]
+
+    def begin(self, what: Scenario) -> tuple[House, str]:
+        """The same, and the workflow is asked for."""
+        house = self.house(what)
+        return house, house.ask(what)
+
+    def expected(self, what: Scenario) -> list[str]:
+        """The undisturbed world."""
+        if what.workflow not in self.undisturbed:
+            house, operation = self.begin(what)
+            seen = house.follow(operation)
+            assert seen["status"] == "succeeded", seen["problem"]
+            self.undisturbed[what.workflow] = house.ground.world(what.differs)
+        return self.undisturbed[what.workflow]
+
+    def judge(self, what: Scenario, house: House, operation: str, points: list[tuple[str, int]]) -> None:
+        """Follow to the end, compare, write the rows, one for each point at which it was killed."""
+        seen = house.follow(operation)
+        if seen["problem"] and seen["problem"]["code"] in what.anew:
+            seen = house.follow(house.ask(what))
+        world = house.ground.world(what.differs)
+        verdict = report.difference(world, self.expected(what))
+        ended = seen["status"] if seen["status"] == "succeeded" else f"{seen['status']}: {seen['problem']}"
+        report.add("crash", what.workflow, [report.Row(what.workflow, point, ended, verdict, kills) for point, kills in points])
+        assert seen["status"] == "succeeded", seen["problem"]
+        assert verdict == "equal", verdict
+        for kind in SINGLE:
+            assert sum(line.startswith(kind) for line in world) <= sum(line.startswith(kind) for line in self.expected(what)), kind
+
+
+@pytest.fixture
+def runs(station: Station, tmp_path: Path, undisturbed: dict[str, list[str]]) -> Iterator[Runs]:
+    """No run of a test may crash the sandbox, or call what it does not know."""
+    made = Runs(station, tmp_path, undisturbed)
+    yield made
+    for each in made.houses:
+        each.plane.stop()
+    ledgers.check(station.sandbox)
+
+
+@pytest.mark.parametrize("what", _each(daily=True))
+@pytest.mark.parametrize("when", ["halt", "hold"])
+def test_killed_before_each_change_and_between_each_change_and_its_record(runs: Runs, what: Scenario, when: str) -> None:
+    runs.expected(what)
+    house = runs.house(what)
+    operation, struck = house.kill_at_every_change(what, when)
+    told = {"halt": "before", "hold": "after, not recorded:"}[when]
+    points = [(f"{told} {each.call} (stages going on: {each.stages})", 1) for each in struck]
+    assert what.workflow in NO_CHANGE or points, "nothing was changed, so nothing was proven"
+    runs.judge(what, house, operation, points)
+
+
+@pytest.mark.parametrize("what", _each())
+@pytest.mark.parametrize("when", ["begun", "ended"])
+def test_killed_as_each_stage_begins_and_as_it_ends(runs: Runs, what: Scenario, when: str) -> None:
+    runs.expected(what)
+    house, operation = runs.begin(what)
+    points = []
+    for stage in what.declared.stages():
+        if not house.reaches(operation, stage.name, ended=when == "ended"):
+            break
+        house.plane.kill_and_start()
+        points.append((f"stage {stage.name} {when}", 1))
+    runs.judge(what, house, operation, points)
+
+
+@pytest.mark.parametrize("what", _each())
+@pytest.mark.parametrize("seed", range(max(RUNS, 2)))
+def test_killed_at_random_instants(runs: Runs, what: Scenario, seed: int) -> None:
+    if seed >= (RUNS if what.workflow == MAIN else 2):
+        pytest.skip("this workflow gets two such runs; INSTANTSTART_KILL_RUNS is for the main job")
+    runs.expected(what)
+    house, operation = runs.begin(what)
+    chance = random.Random(f"{what.workflow} {seed}")
+    for _ in range(chance.randint(2, 5)):
+        time.sleep(
+            chance.uniform(0.02, 6.0 if what.workflow == MAIN else 1.5)
+        )  # the instants are the test: an outside killer knows nothing
+        house.plane.kill_and_start()
+    runs.judge(what, house, operation, [(f"random instants, seed {seed}", house.plane.kills)])

@@ -1,0 +1,58 @@
+"""Every workflow has its scenario, and what is asked in it can be derived: a new slice is covered by one line, or the build fails."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+from tests.weather import derive, scenarios
+
+
+def test_every_workflow_has_one_scenario_and_every_scenario_a_workflow() -> None:
+    assert scenarios.faults_of_the_table() == []
+
+
+@pytest.mark.parametrize("scenario", scenarios.SCENARIOS, ids=lambda each: each.workflow)
+def test_what_is_asked_can_be_derived_without_a_world(scenario: scenarios.Scenario) -> None:
+    if callable(scenario.asks):
+        pytest.skip("what it asks is read from the world")
+    place: Any = SimpleNamespace(place=lambda: {"tag": "demo", "region": "us-west-2", "zone": "usw2-az2", "instance_type": "ml.g5.8xlarge"})
+    spec = scenario.spec(place)
+    assert scenario.declared.subject(spec)
+
+
+def test_the_journey_ends_with_the_deletion_and_begins_from_nothing() -> None:
+    journey = scenarios.journey()
+    assert journey[0].after == ()
+    assert journey[-1].workflow == "cluster.delete"
+
+
+class _Wanted(BaseModel):
+    name: str = Field(examples=["a"])
+    count: int = Field(ge=2)
+    kind: Literal["one", "two"]
+    loud: bool = False
+
+
+def test_a_model_that_leaves_no_clue_is_named() -> None:
+    class Bare(BaseModel):
+        secret: str
+
+    with pytest.raises(LookupError, match=r"Bare\.secret"):
+        derive.minimal(Bare, {})
+    assert derive.minimal(Bare, {"secret": "x"}) == Bare(secret="x")
+
+
+def test_examples_bounds_and_choices_are_enough() -> None:
+    assert derive.minimal(_Wanted, {}) == _Wanted(name="a", count=2, kind="one")
+
+
+@given(st.data())
+def test_drawn_specs_are_valid_and_keep_what_is_known(data: st.DataObject) -> None:
+    spec = data.draw(derive.drawn(_Wanted, {"name": "b"}))
+    assert isinstance(spec, _Wanted)
+    assert spec.name == "b"

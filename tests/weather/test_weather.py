@@ -1,0 +1,64 @@
+"""Every workflow in every weather: it ends right, or blocked with the true reason and a next step, and the world is the undisturbed one.
+
+The table is ``build/weather/matrix.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.aws import ledgers
+from tests.weather import courses
+from tests.weather.courses import Course, Worlds
+from tests.weather.ground import Ground, Station
+from tests.weather.profiles import PROFILES, Profile
+
+COURSES = courses.courses()
+#: each day: every workflow once in the worst of weathers, the main job in three
+DAILY = {("journey", "storm"), ("cluster.create", "lost"), ("cluster.create", "throttle"), ("cluster.create", "crash")}
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> dict[str, Worlds]:
+    """The worlds of each course in fair weather; filled by the first test that needs them."""
+    return {}
+
+
+@pytest.fixture
+def known_calls(station: Station) -> Iterator[None]:
+    """No call of a test may crash the sandbox, or be one that it does not know."""
+    yield
+    ledgers.check(station.sandbox)
+
+
+def _laid_out(station: Station, course: Course) -> Ground:
+    return station.ground(course.after) if course.after else station.empty()
+
+
+def _marks(course: Course, profile: Profile) -> list[pytest.MarkDecorator]:
+    return [] if (course.name, profile.name) in DAILY else [pytest.mark.slow]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("course", "profile"),
+    [pytest.param(c, p, id=f"{c.name}-{p.name}", marks=_marks(c, p)) for c in COURSES for p in PROFILES],
+)
+def test_it_ends_in_the_undisturbed_world(
+    known_calls: None, station: Station, undisturbed: dict[str, Worlds], course: Course, profile: Profile
+) -> None:
+    if course.name not in undisturbed:
+        undisturbed[course.name] = courses.run(_laid_out(station, course), course, courses.FAIR)
+    ground = _laid_out(station, course)
+    try:
+        courses.run(ground, course, profile, undisturbed[course.name])
+    finally:
+        courses.fair(ground)
+
+
+def test_an_empty_account_is_empty_again_in_the_end(known_calls: None, station: Station, undisturbed: dict[str, Worlds]) -> None:
+    course = COURSES[0]
+    before = _laid_out(station, course).world()
+    worlds = undisturbed.get(course.name) or courses.run(_laid_out(station, course), course, courses.FAIR)
+    assert worlds["cluster.delete"] == before
