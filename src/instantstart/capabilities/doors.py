@@ -145,10 +145,15 @@ def begin(room: Room, caller: Caller, response: Response, wish: Wish, waits: boo
 
 def begin_approved(room: Room, caller: Caller, response: Response, wish: Wish) -> Operation:
     """The same for what destroys. Raises Conflict without its plan's approval; what an agent asks for waits for a person's yes."""
-    if wish.approval is None or not room.store.approvals.consume(wish.approval, caller.id, str(wish.exact)):
+    check_approval(room, caller, str(wish.exact), wish.approval)
+    return begin(room, caller, response, wish, waits=caller.kind is Kind.agent)
+
+
+def check_approval(room: Room, caller: Caller, exact: str, approval: str | None) -> None:
+    """Use up the approval of a plan for this caller and this exact request. Raises Conflict when there is none."""
+    if approval is None or not room.store.approvals.consume(approval, caller.id, exact):
         raise problems.Conflict(
             "approval.missing",
-            f"{wish.exact} needs the approval of its plan: single-use, short-lived, for this caller and this exact request.",
+            f"{exact} needs the approval of its plan: single-use, short-lived, for this caller and this exact request.",
             hint="Ask again with dry_run=true, read the plan, and pass its approval.",
         )
-    return begin(room, caller, response, wish, waits=caller.kind is Kind.agent)

@@ -151,10 +151,9 @@ def plan(prepared: Prepared) -> Plan:
             keep += [line for line in used if line not in keep]
             remove += [f"{name} (of somebody else, as named)" for name in each.ask.get("overwrite") or ()]
     findings = (*(o.finding for o in prepared.obstacles), *prepared.warnings)
-    told = tuple(f.detail for f in prepared.warnings)
     if not prepared.changes:
         keep.append("everything: it is already so")
-    return Plan(tuple(make), tuple(change), tuple(remove), tuple(keep), findings, told)
+    return Plan(tuple(make), tuple(change), tuple(remove), tuple(keep), findings)
 
 
 def _made(prepared: Prepared, change: Change) -> tuple[list[str], list[str]]:

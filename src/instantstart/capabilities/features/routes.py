@@ -19,12 +19,14 @@ from instantstart.capabilities.doors import (
     RoomDep,
     Viewer,
     Wish,
+    accepted,
     approve,
     begin,
-    begin_approved,
+    check_approval,
     promise,
 )  # fmt: skip
 from instantstart.capabilities.features import plans, specs, views
+from instantstart.capabilities.features.rules import Change
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.ensure import sites
@@ -136,22 +138,31 @@ def _planned(room: Room, caller: Caller, prepared: plans.Prepared) -> Plan:
 def _start(room: Room, caller: Caller, response: Response, asked: _Asked) -> FeatureUpdate:
     """One operation for each switch, or the one that this key began before. The approval is asked for once, before the first."""
     prepared, touched = asked.prepared, asked.ask.touched()
-    known = {name: op for name in touched if (op := _begun(room, caller, asked.key, name)) and op.spec["ask"] == touched[name]}
+    known = {name: op for name in touched if (op := _begun(room, caller, asked.key, name)) and op.spec.get("ask") == touched[name]}
     left = [change for change in prepared.changes if change.feature not in known]
-    started, pending = list(known.values()), any(change.destroys for change in left)
-    for change in left:
-        target = specs.SwitchTarget(**_at(prepared.where), feature=change.feature, ask=dict(change.ask))
-        key = f"{asked.key}/{change.feature}" if asked.key else None
-        wish = Wish(f"feature.{change.kind}", target, key, prepared.exact, asked.approval)
-        waits = change.destroys and caller.kind is Kind.agent
-        started.append(begin_approved(room, caller, response, wish) if pending else begin(room, caller, response, wish, waits=waits))
-        pending = False
+    if any(change.destroys for change in left):
+        check_approval(room, caller, prepared.exact, asked.approval)
+    started = [*known.values(), *(_begin(room, caller, response, prepared, (change, asked.key)) for change in left)]
     switched = {change.feature for change in prepared.changes} | set(known)
     update = FeatureUpdate(bool(started), tuple(started), tuple(name for name in touched if name not in switched))
     if not started:
         return promise(response, update)
     response.headers["Location"] = f"/api/v1/operations/{started[0].id}"
     return update
+
+
+def _begin(room: Room, caller: Caller, response: Response, prepared: plans.Prepared, wanted: tuple[Change, str | None]) -> Operation:
+    """One switch. Managed Karpenter is a workflow of its own, by name: slices do not know one another."""
+    change, key = wanted
+    waits, key = change.destroys and caller.kind is Kind.agent, f"{key}/{change.feature}" if key else None
+    if change.feature == "karpenter":
+        tag = prepared.where.tag
+        operation, _ = room.engine.start(
+            f"karpenter.{change.kind}", _at(prepared.where), caller=caller.id, cluster=tag, key=key, approval=waits
+        )
+        return accepted(response, operation)
+    target = specs.SwitchTarget(**_at(prepared.where), feature=change.feature, ask=dict(change.ask))
+    return begin(room, caller, response, Wish(f"feature.{change.kind}", target, key), waits=waits)
 
 
 def _begun(room: Room, caller: Caller, key: str | None, feature: str) -> Operation | None:

@@ -171,6 +171,11 @@ def _against_on(change: Change, statuses: Statuses, world: World) -> Iterator[Ob
         if offered is not None and each.source not in offered:
             told = f"EKS offers no {each.source} for Kubernetes {world.eks['version']} here."
             yield Obstacle(name, "feature.not_offered", told)
+    if name == "karpenter" and isinstance(world.hyperpod, Mapping):
+        modes = {"NodeProvisioningMode": "Continuous", "NodeRecovery": "Automatic"}
+        wrong = [f"{key} is {world.hyperpod.get(key)}, not {mode}" for key, mode in modes.items() if world.hyperpod.get(key) != mode]
+        if wrong:
+            yield Obstacle(name, "feature.cluster_unfit", f"Managed Karpenter cannot work here: {sentence(wrong)}.")
     yield from _against_copies(change, world)
 
 

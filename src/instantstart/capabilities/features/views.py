@@ -159,6 +159,8 @@ def _working(room: Room, cluster: str) -> dict[str, FeatureOperation]:
 
 
 def _features_of(operation: Operation) -> list[str]:
+    if operation.workflow in ("karpenter.enable", "karpenter.disable"):
+        return ["karpenter"]
     if not operation.workflow.startswith("feature."):
         return []
     return list(operation.spec.get("features") or [operation.spec.get("feature")])

@@ -17,7 +17,7 @@ import typer
 
 import instantstart
 from instantstart.base import problems
-from instantstart.faces.cli import access, clusters, demo, fleet, groups, karpenter, nodes, operations, session, show, steps, storage
+from instantstart.faces.cli import access, clusters, demo, features, fleet, groups, karpenter, nodes, operations, session, show, steps, storage
 
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 INTERRUPTED = 130
@@ -53,6 +53,7 @@ app.add_typer(nodes.app, name="node")
 app.add_typer(operations.app, name="operation")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(karpenter.app, name="karpenter")
+app.add_typer(features.app, name="feature")
 app.add_typer(storage.volumes, name="volume")
 app.add_typer(storage.models, name="model")
 app.add_typer(storage.objects, name="object")
@@ -93,7 +94,7 @@ def serve(
 def mcp(
     context: typer.Context,
     toolsets: Annotated[
-        str | None, typer.Option(help="read, operate, admin, capacity, or all; comma separated. Usual: read,operate.")
+        str | None, typer.Option(help="read, operate, admin, capacity, features, or all; comma separated. Usual: read,operate.")
     ] = None,
 ) -> None:
     """Serve MCP on standard input and output, as a thin client of the running control plane."""
