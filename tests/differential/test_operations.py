@@ -16,12 +16,6 @@ _SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(
 _DEEP = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 
 
-_KNOWN = pytest.mark.xfail(
-    strict=False,
-    reason="known differences: ownership of a map's own place after a controller writes into it; see docs/kubernetes-fidelity.md",
-)
-
-
 def answers(writer: Writer, script: list[Operation]) -> list[Any]:
     """What one side says to each operation, comparable."""
     names = Names({writer.namespace: "<ns>", writer.word: "<word>"})
@@ -38,7 +32,6 @@ def compare(real: Writer, ours: Writer, script: list[Operation]) -> None:
         assert not found, f"operation {number} ({operation.verb} {operation.kind.kind} {operation.name} by {operation.manager}):\n{told}"
 
 
-@_KNOWN
 def test_drawn_writes_are_answered_alike(real: Side, ours: Side) -> None:
     with ground(real) as theirs, ground(ours) as mine:
         writers = Writer(*theirs, ""), Writer(*mine, "")
@@ -52,7 +45,6 @@ def test_drawn_writes_are_answered_alike(real: Side, ours: Side) -> None:
 
 
 @pytest.mark.slow
-@_KNOWN
 def test_many_drawn_writes_are_answered_alike(real: Side, ours: Side) -> None:
     with ground(real) as theirs, ground(ours) as mine:
         writers = Writer(*theirs, ""), Writer(*mine, "")

@@ -29,9 +29,10 @@ from instantstart_sandbox.kubernetes.errors import (
     unauthorized,
     unsupported,
 )
-from instantstart_sandbox.kubernetes.http import Receive, Request, Send
+from instantstart_sandbox.kubernetes.http import MEDIA_TYPES, Receive, Request, Send
 from instantstart_sandbox.kubernetes.listing import Listing, revision_of
-from instantstart_sandbox.kubernetes.openapi import OpenApi
+from instantstart_sandbox.kubernetes.openapi import EMPTY_V2, V2_MEDIA, OpenApi
+from instantstart_sandbox.kubernetes.pipeline import PATCHES, unsupported_patch
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.reviews import Reviews
 from instantstart_sandbox.kubernetes.selectors import matcher
@@ -45,6 +46,7 @@ Object = dict[str, Any]
 Authenticate = Callable[[str], Awaitable[Identity | None]]
 
 _LOG = logging.getLogger(__name__)
+_ROOT_PATHS: Final = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 _HEALTH: Final = frozenset({"/healthz", "/readyz", "/livez", "/healthz/ping", "/readyz/ping", "/livez/ping"})
 _LONGEST_MANAGER: Final = 128
 _NO_MATCH_TEXT: Final = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
@@ -123,6 +125,7 @@ class Api:
             await request.answer(200, b"ok", "text/plain; charset=utf-8")
             return
         if path == "/version":
+            request.check_acceptable(routed="application/json")
             await request.answer(200, version_document(self.cluster.version))
             return
         parts = tuple(path.strip("/").split("/"))
@@ -130,6 +133,9 @@ class Api:
             await self._serve(request, target)
             return
         self.cluster.authorizer.check(request.identity, Attributes(request.method.lower(), path=path))
+        if path == "/openapi/v2" and request.method in ("GET", "HEAD"):
+            await request.answer(200, EMPTY_V2, V2_MEDIA)
+            return
         await self._document(request, path, parts)
 
     async def _identify(self, request: Request) -> Identity:
@@ -166,6 +172,8 @@ class Api:
     async def _document(self, request: Request, path: str, parts: tuple[str, ...]) -> None:
         body: Any = None
         version = aggregated_version(request.headers.get("accept", ""))
+        if parts[0] in ("api", "apis"):
+            request.check_acceptable()
         if path in ("/api", "/apis") and version is not None:
             await request.answer(200, orjson.dumps(self.discovery.aggregated(parts[0], version)), aggregated_media(version))
             return
@@ -178,7 +186,7 @@ class Api:
         elif path == "/openid/v1/jwks":
             body = self.cluster.tokens.keys()
         elif path == "/":
-            body = {"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}
+            body = {"paths": list(_ROOT_PATHS)}
         if body is None:
             raise no_such_path()
         if request.method not in ("GET", "HEAD"):
@@ -194,7 +202,9 @@ class Api:
         if resource.qualified == "namespaces" and target.name:
             about = Attributes(verb, "", "namespaces", target.subresource, target.name, target.name)
         self.cluster.authorizer.check(request.identity, about)
-        request.check_acceptable()
+        streamed = not (target.name or target.subresource)
+        unconvertible = "as=" in request.headers.get("accept", "")
+        request.check_acceptable(routed="" if resource.custom or unconvertible else MEDIA_TYPES, streamed=streamed)
         if resource.virtual:
             if verb != "create":
                 raise method_not_allowed()
@@ -264,6 +274,8 @@ class Api:
             await request.answer(201 if created else 200, self._viewed(request, target.resource, obj))
             return
         media = request.media
+        if media not in PATCHES.values():
+            raise unsupported_patch(target.resource, media)
         obj = self.cluster.pipeline.patch(*where, (media, await request.read()), options)
         await request.answer(200, self._viewed(request, target.resource, obj))
 
@@ -282,7 +294,7 @@ class Api:
         elif request.method == "POST":
             if resource.namespaced and namespace is None:
                 raise method_not_allowed()
-            obj = self.cluster.pipeline.create(resource, namespace, await request.read(), self.options(request))
+            obj = self.cluster.pipeline.create(resource, namespace, await request.read(kind=resource.kind), self.options(request))
             await request.answer(201, self._viewed(request, resource, obj))
         elif request.method != "DELETE" or resource.qualified == "namespaces":
             raise method_not_allowed()

@@ -23,6 +23,7 @@ Send = Callable[[Message], Awaitable[None]]
 JSON: Final = "application/json"
 _LARGEST_BODY: Final = 3 * 1024 * 1024
 MEDIA_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_PROTOBUF_PREFIX: Final = b"k8s\0"
 _PROTOBUF_TEXT: Final = (
     "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml. "
     "The sandbox decodes no protobuf, which kubectl 1.32 and newer send in create, auth and drain; instead of kubectl create, write: "
@@ -106,9 +107,12 @@ class Request:
             more = message.get("more_body", False)
         return b"".join(parts)
 
-    async def read(self, *, optional: bool = False) -> Any:
-        """The decoded body, JSON or YAML. 415 for protobuf, 400 for what cannot be parsed."""
+    async def read(self, *, optional: bool = False, kind: str = "object") -> Any:
+        """The decoded body of an object of ``kind``, JSON or YAML. 415 for protobuf, 400 for what cannot be parsed."""
         data = await self.body()
+        if "protobuf" in self.media and not data.startswith(_PROTOBUF_PREFIX):
+            told = f"provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] ({data.hex()})"
+            raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {told}")
         if "protobuf" in self.media:
             raise ApiError(415, "UnsupportedMediaType", _PROTOBUF_TEXT)
         if not data and optional:

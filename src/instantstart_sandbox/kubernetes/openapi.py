@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import json
+from importlib import resources as package_files
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes.resources import Catalog, Resource
@@ -29,6 +32,16 @@ _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 def _path(resource: Resource) -> str:
     return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
+
+
+def _text(number: int, text: str) -> bytes:
+    return bytes([number << 3 | 2, len(text)]) + text.encode()
+
+
+#: an OpenAPI v2 document without definitions, in the only form that kubectl asks for (gnostic's protobuf): what it looks for when v3 does
+#: not know a kind, and then finds that v2 does not, either
+EMPTY_V2: Final = _text(1, "2.0") + _text(2, (_text(1, "Kubernetes") + _text(2, "v1.34.4")).decode()) + _text(8, "") + _text(9, "")
+V2_MEDIA: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
 class OpenApi:
@@ -105,9 +118,31 @@ def _closure(name: str) -> dict[str, Object]:
     while todo:
         current = todo.pop()
         if current not in out:
-            out[current] = known[current]
+            out[current] = _explained(current, known[current])
             todo.extend(_references(known[current]))
     return out
+
+
+@functools.cache
+def _values() -> dict[str, dict[str, list[str]]]:
+    """The values that fields may have (tools/cut_kubernetes_enums.py), which only readers of these documents need."""
+    text = (package_files.files("instantstart_sandbox.kubernetes") / "data" / "enums.json").read_text()
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+def _explained(name: str, definition: Object) -> Object:
+    """A definition as the API server shows it: what stands beside a reference is kept by ``allOf``, and values are listed."""
+    allowed = _values().get(name) or {}
+    properties = {}
+    for field, schema in (definition.get("properties") or {}).items():
+        shown = schema
+        if "$ref" in schema and len(schema) > 1:
+            shown = {**{k: v for k, v in schema.items() if k != "$ref"}, "allOf": [{"$ref": schema["$ref"]}]}
+        if field in allowed:
+            inner = shown.get("items")
+            shown = {**shown, "items": {**inner, "enum": allowed[field]}} if inner else {**shown, "enum": allowed[field]}
+        properties[field] = shown
+    return {**definition, "properties": properties} if properties else definition
 
 
 def _references(node: Any) -> list[str]:

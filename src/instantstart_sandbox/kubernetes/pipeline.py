@@ -381,8 +381,10 @@ def replace_required(resource: Resource) -> Any:
 
 
 def unsupported_patch(resource: Resource, media: str) -> ApiError:
-    """415 with the media types that would do."""
-    accepted = [_JSON, _MERGE, *([] if resource.custom else [_STRATEGIC]), "application/apply-patch+yaml"]
+    """415 with the media types that would do; of built-in kinds the router refuses before anybody knows them."""
+    if not resource.custom:
+        return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    accepted = [_JSON, _MERGE, "application/apply-patch+yaml"]
     text = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
     return ApiError(415, "UnsupportedMediaType", text, None if media == _STRATEGIC else {})
 

@@ -163,6 +163,7 @@ class JobController(Controller):
         """One look at one Job."""
         job = self.cache.get("jobs.batch", key)
         if job is None:
+            await self._release(self._orphans(key))
             return
         tally = Tally(job, self.cache.owned("pods", uid_of(job)))
         if finished(job) or deleting(job):
@@ -180,6 +181,11 @@ class JobController(Controller):
         fresh = self.cache.get("jobs.batch", key)
         if fresh is not None:
             await self._report(fresh, tally, {"conditions": self._suspended(fresh), **self._started(fresh)})
+
+    def _orphans(self, key: str) -> list[Object]:
+        """The pods of a Job that is gone: nobody counts them any more, and nothing may keep them."""
+        namespace, _, _ = key.partition("/")
+        return [pod for pod in self.cache.all("pods", namespace) if key in self.keys("pods", pod)]
 
     def _ending(self, key: str, tally: Tally) -> tuple[str, str, str] | None:
         spec = spec_of(tally.job)
