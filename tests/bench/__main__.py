@@ -22,6 +22,7 @@ BENCHES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
     "catalogue": ("tools/list of the default set in o200k tokens (goal 5,000), and one conversation", agents.catalogue),
     "list": ("cluster list with 20 clusters", processes.listing),
     "fleet": ("fleet view at 10,000 nodes and 50,000 pods (goals p95 50 ms, 1.5 times 100 nodes, 700 MiB)", crowds.fleet),
+    "reads": ("AWS calls of a full read of a 1,000-node cluster (goal 15)", crowds.reads),
     "load": ("sandbox's API server with 10,000 nodes, 50,000 pods and 50 watchers", crowds.load),
     "sandbox": ("sandbox calls a second", processes.calls),
 }

@@ -6,12 +6,14 @@ import asyncio
 import json
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-from tests.bench.rig import Rig, memory_mib
+from tests.bench.rig import INSTANCE_TYPE, Rig, memory_mib
+from tests.clusters.worlds import SandboxProcess
 
 from instantstart.aws import tokens
 from instantstart.aws.session import AwsGateway
@@ -23,6 +25,11 @@ SMALL, LARGE = (100, 500), (10_000, 50_000)
 _READS = 300
 _WATCHERS, _WRITES = 50, 200
 _PAGE = 500
+_FULL_READ = {
+    "detail, all nodes, fleet": ("", "/nodes", "/fleet"),
+    "the same again": ("", "/nodes", "/fleet"),
+    "fleet alone": ("/fleet",),
+}
 #: a read while the crowd moves: pods patched a second
 _CHURN = 20.0
 
@@ -77,6 +84,62 @@ def load() -> Iterator[str]:
         yield f"{_WATCHERS} watchers, {_WRITES} writes: write to event {words(latencies)}; {missed} events missed"
         now, most = memory_mib(pid)
         yield f"sandbox with {_WATCHERS} watchers: {now:.0f} MiB, never more than {most:.0f}"
+
+
+def reads() -> Iterator[str]:
+    """AWS calls of a full read of a cluster of 1,000 nodes: its detail, all its nodes, its fleet."""
+    with Rig(60) as rig:
+        rig.create("thousand")
+        _grow(rig, "thousand", 1000)
+        for name, paths in _FULL_READ.items():
+            before = rig.sandbox.last_call()
+            began = time.monotonic()
+            found = [_all_pages(rig, f"/clusters/thousand{path}") for path in paths]
+            seconds = time.monotonic() - began
+            asked = Counter(f"{c['service']}:{c['operation']}" for c in rig.sandbox.calls(before))
+            told = ", ".join(f"{count} {call}" for call, count in asked.most_common(4))
+            yield f"{name}: {asked.total()} AWS calls, {seconds:.1f} s, {found[-1]} items ({told})"
+
+
+def _grow(rig: Rig, tag: str, count: int) -> None:
+    """Let the cluster's first group have ``count`` nodes, as another client would ask, and wait until they run."""
+    sandbox, name = rig.sandbox, names.Names(tag, "us-west-2", "").hyperpod_cluster
+    sagemaker = sandbox.client("sagemaker")
+    told = sagemaker.describe_cluster(ClusterName=name)
+    group = told["InstanceGroups"][0]
+    eks = told["Orchestrator"]["Eks"]["ClusterArn"]
+    sandbox.admin("populate", cluster=eks, nodes=count, pods=0)
+    for zone in zones(sandbox):
+        sandbox.admin("capacity", instance_type=INSTANCE_TYPE, zone=zone, available=count * 2)
+    for quota in (f"{INSTANCE_TYPE} for cluster usage", "Maximum number instances allowed per SageMaker HyperPod cluster",
+                  "Total number of instances allowed across SageMaker HyperPod clusters"):  # fmt: skip
+        sandbox.admin("quota", service_code="sagemaker", name=quota, value=count * 2)
+    kept = ("InstanceGroupName", "InstanceType", "ExecutionRole", "LifeCycleConfig", "InstanceStorageConfigs", "CapacityRequirements")
+    sent = {key: group[key] for key in kept if key in group} | {"InstanceCount": count}
+    sagemaker.update_cluster(ClusterName=name, InstanceGroups=[sent])
+    for _ in range(60):
+        sandbox.warp(60)
+        group = sagemaker.describe_cluster(ClusterName=name)["InstanceGroups"][0]
+        if group["CurrentCount"] == count:
+            return
+    events = sagemaker.list_cluster_events(ClusterName=name, MaxResults=3)["Events"]
+    raise RuntimeError(f"{group['CurrentCount']} of {count} nodes: {[e['Description'] for e in events]}")
+
+
+def zones(sandbox: SandboxProcess) -> list[str]:
+    """The names of the region's zones."""
+    return [zone["ZoneName"] for zone in sandbox.client("ec2").describe_availability_zones()["AvailabilityZones"]]
+
+
+def _all_pages(rig: Rig, path: str) -> int:
+    """Read a path to its last page; how many items."""
+    found, cursor = 0, ""
+    while True:
+        told = rig.product.ask("GET", f"{path}{cursor}")
+        found += len(told.get("items", told.get("groups", ())))
+        if not told.get("cursor"):
+            return found
+        cursor = f"{'&' if '?' in path else '?'}cursor={told['cursor']}"
 
 
 def fill(rig: Rig, tag: str, nodes: int, pods: int) -> Crowd:

@@ -19,7 +19,7 @@ from tests.clusters.test_door import Door
 from tests.clusters.worlds import SandboxProcess
 
 from instantstart import main
-from instantstart.base import names
+from instantstart.base import names, problems
 from instantstart.capabilities.capacity.fleet import views
 from instantstart.capabilities.room import Room
 from instantstart.ensure import remembered
@@ -356,3 +356,24 @@ def test_a_forgotten_fact_is_asked_anew(shared_room: Room, crowd: str) -> None: 
     assert kept.facts(shared_room, crowd) is first
     kept.forget(crowd)
     assert kept.facts(shared_room, crowd) is not first
+
+
+def test_a_cluster_that_is_gone_is_neither_remembered_nor_watched(
+    door: Door,
+    crowd: str,
+    shared_room: Room,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, arn = f"/clusters/{crowd}/fleet", kube_of(shared_room, crowd).ref.arn
+    door.get(path)
+    assert arn in shared_room.kube.watching.watched()
+    with monkeypatch.context() as patch:
+        patch.setattr(remembered, "FRESH_SECONDS", 0.0)
+        patch.setattr(remembered, "read", gone)
+        until(lambda: door.call("GET", path).status_code == 404)
+        assert arn not in shared_room.kube.watching.watched()
+    assert door.get(path)["nodes"]["joined"] == NODES
+
+
+def gone(room: Room, tag: str) -> ClusterFacts:
+    raise problems.NotFound("eks.not_found", f"There is no EKS cluster of {tag}.")

@@ -272,6 +272,17 @@ def test_a_token_that_ends_inside_a_watch_costs_nothing_but_a_new_token(
     assert reflector.counts.lists == 1
 
 
+def test_what_a_watch_lost_without_a_word_is_found_by_a_list_in_due_time(
+    wire: Wire, cluster: KubeCluster, watched: watching.Watching, hold: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "RELIST_SECONDS", (0.0, 0.0))
+    story = Story([listed(10, pod("a", 5)), listed(20, pod("b", 15))], [Reply(lines=[bookmark(20)]), Reply(lines=[hold])])
+    wire.answer = story
+    reflector = watched.pods(cluster)
+    until(lambda: names(reflector) == {"b"})
+    assert reflector.counts.failures == 0
+
+
 def test_pages_whose_snapshot_was_forgotten_are_read_anew_as_one(
     wire: Wire, cluster: KubeCluster, watched: watching.Watching, hold: threading.Event
 ) -> None:

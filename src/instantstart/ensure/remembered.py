@@ -52,6 +52,8 @@ class ClusterFacts:
 @dataclass
 class _Slot:
     facts: ClusterFacts | None = None
+    #: of the last facts, also when the cluster is gone
+    arn: str | None = None
     at: float = 0.0
     asking: threading.Lock = field(default_factory=threading.Lock)
 
@@ -73,7 +75,7 @@ class Remembered:
                 with slot.asking:
                     return self._ask(room, tag, slot)
             except problems.NotFound:
-                self.forget(tag)
+                self._gone(room, tag, slot)
                 raise
         if age > FRESH_SECONDS and slot.asking.acquire(blocking=False):
             threading.Thread(target=self._renew, args=(room, tag, slot), name=f"facts-{tag}", daemon=True).start()
@@ -84,11 +86,20 @@ class Remembered:
         with self._lock:
             self._slots.pop(tag, None)
 
+    def _gone(self, room: Any, tag: str, slot: _Slot) -> None:
+        """The cluster is there no more: nothing of it is shown, and it is watched no more, also when a late reader began again."""
+        arn = slot.arn
+        if arn is None:
+            self.forget(tag)
+        else:
+            slot.facts = None
+            room.kube.watching.forget(arn)
+
     def _ask(self, room: Any, tag: str, slot: _Slot) -> ClusterFacts:
         if slot.facts is not None and time.monotonic() - slot.at < FRESH_SECONDS:
             return slot.facts  # somebody else asked while we waited for our turn
         slot.facts = read(room, tag)
-        slot.at = time.monotonic()
+        slot.arn, slot.at = slot.facts.ref.arn, time.monotonic()
         return slot.facts
 
     def _renew(self, room: Any, tag: str, slot: _Slot) -> None:
@@ -96,7 +107,7 @@ class Remembered:
         try:
             self._ask(room, tag, slot)
         except problems.NotFound:
-            self.forget(tag)
+            self._gone(room, tag, slot)
         except problems.Problem as problem:
             _log.info("facts of a cluster not renewed", extra={"facts": {"cluster": tag, "code": problem.code}})
             if slot.facts is not None:

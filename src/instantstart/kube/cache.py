@@ -32,6 +32,8 @@ WATCH_SECONDS = (240, 480)
 #: Bookmarks come about each minute: silence for longer means a dead socket (real seconds).
 SILENCE_SECONDS = 90.0
 BACKOFF_SECONDS = (0.2, 30.0)
+#: what a watch lost without a word is found by a new list, this often (cases 67, 75)
+RELIST_SECONDS = (1800.0, 3600.0)
 #: a watch that ends sooner without having told anything is no watch: not tried again at once
 _SHORT_SECONDS = 1.0
 _YIELD_EACH = 200
@@ -115,6 +117,7 @@ class Reflector(Generic[T]):
         self._listeners: list[Listener[T]] = []
         self._version = ""
         self._listed = False
+        self._list_due = 0.0
         self._lock = threading.Lock()
         self._revision = 0
         self._heard_at: float | None = None
@@ -168,7 +171,7 @@ class Reflector(Generic[T]):
     async def _turn(self, http: httpx2.AsyncClient) -> Exception | None:
         """List if that is due, and watch to the end of the watch. What went wrong, or None."""
         try:
-            if not self._listed:
+            if not self._listed or time.monotonic() > self._list_due:
                 await self._list(http)
                 self._listed = True
             await self._watch(http)
@@ -191,6 +194,7 @@ class Reflector(Generic[T]):
             before, self._items = self._items, fresh
             self._revision += 1
         self._version = version
+        self._list_due = time.monotonic() + random.uniform(*RELIST_SECONDS)
         self.counts.lists += 1
         self._heard()
         await self._tell_differences(before, fresh)
