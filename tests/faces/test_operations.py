@@ -106,6 +106,35 @@ def test_the_stream_tells_snapshots_and_events_and_resumes_behind_a_sequence(cli
     assert ended.value.code == 4000
 
 
+def _ended(socket: Any) -> tuple[str, int]:
+    """The problem that a socket ends with, and its code; whatever came before is passed over."""
+    told = socket.receive_json()
+    while told["type"] != "problem":
+        told = socket.receive_json()
+    with pytest.raises(WebSocketDisconnect) as ended:
+        socket.receive_json()
+    return str(told["problem"]["code"]), int(ended.value.code)
+
+
+def test_a_stream_ends_when_its_token_is_revoked(client: TestClient, room: Any, begun: str) -> None:
+    identity, secret = room.store.identities.create_token("watcher", "viewer", "person")
+    headers = {"Authorization": f"Bearer {secret}"} | HOST
+    with client.websocket_connect(f"/api/v1/operations/{begun}/stream", headers=headers) as socket:
+        assert socket.receive_json()["type"] == "operation"
+        room.store.identities.revoke(identity.id)
+        assert _ended(socket) == ("identity.ended", 4401)
+
+
+def test_a_stream_ends_when_its_session_does(client: TestClient, token: Callable[..., str], begun: str) -> None:
+    ours = {"Origin": "http://127.0.0.1:3099"}
+    client.post("/api/v1/session", json={"token": token("viewer")}, headers=ours)
+    cookie = {"Cookie": "; ".join(f"{c.name}={c.value}" for c in client.cookies.jar)}
+    with client.websocket_connect(f"/api/v1/operations/{begun}/stream", headers=HOST | ours | cookie) as socket:
+        assert socket.receive_json()["type"] == "operation"
+        client.delete("/api/v1/session", headers=ours)
+        assert _ended(socket) == ("identity.ended", 4401)
+
+
 def test_the_stream_of_an_unknown_operation_tells_a_problem(client: TestClient, sign: Sign) -> None:
     with client.websocket_connect("/api/v1/operations/none/stream", headers=sign("viewer") | HOST) as socket:
         told = socket.receive_json()

@@ -54,6 +54,7 @@ TABLE = {
     "range": Bad(
         "request.invalid", "POST", "/eks-clusters", "eks_create", {"vpc_cidr": "10/8"}, "cluster eks --vpc-cidr 10/8", {"vpc_cidr": "10/8"}
     ),
+    "import of nothing": Bad("import.nothing_named", "POST", "/cluster-imports", "cluster_import", {}, "cluster import", {}),
     "unknown operation": Bad(
         "operation.unknown", "GET", "/operations/op-none", "operation_get", {"operation_id": "op-none"}, "operation get op-none"
     ),

@@ -107,10 +107,23 @@ def explain_webhook(cluster: KubeCluster, error: problems.Busy) -> problems.Busy
     behind = _pods(cluster, namespace, selector) if selector else []
     told = pods.explain(behind)
     state = f"its service {service} is not there" if found is None else told.text if told else "its pods run, the endpoint is not there yet"
-    detail = f"The webhook {error.evidence['webhook']} is not answering: {state}"
-    better = problems.Busy("kubernetes.webhook_not_ready", detail, evidence=error.evidence)
+    if found is not None and not behind:
+        state = "its service has no pods"
+    deployment = _deployment_behind(cluster, namespace, selector)
+    owner = f"Deployment {namespace}/{deployment}: " if deployment else ""
+    detail = f"The webhook {error.evidence['webhook']} is not answering: {owner}{state}"
+    better = problems.Busy("kubernetes.webhook_not_ready", detail, evidence={**error.evidence, "deployment": deployment})
     better.retry_after_seconds = error.retry_after_seconds
     return better
+
+
+def _deployment_behind(cluster: KubeCluster, namespace: str, selector: Mapping[str, Any]) -> str | None:
+    """The Deployment whose pods a Service selects, or None."""
+    for deployment in cluster.list("Deployment", namespace) if selector else ():
+        labels = deployment["spec"]["template"].get("metadata", {}).get("labels") or {}
+        if selector.items() <= labels.items():
+            return str(deployment["metadata"]["name"])
+    return None
 
 
 def _counts(live: Resource) -> tuple[int, int, bool]:

@@ -22,6 +22,7 @@ from instantstart.base import problems
 from instantstart.base.clock import Clock
 from instantstart.kube import errors
 from instantstart.kube.cluster_ref import ClusterRef
+from instantstart.kube.resolving import Names
 
 TokenSource = Callable[[ClusterRef], str]
 PrincipalSource = Callable[[], str | None]
@@ -32,6 +33,11 @@ READ_SECONDS = 30.0
 #: After a refused or timed-out connection, further calls fail at once for so long (real seconds): a page with
 #: ten reads of a dead cluster takes five seconds, not fifty.
 DOWN_SECONDS = 2.0
+#: How often one request is sent when the server asks to come back (429, or 5xx with Retry-After), as every client of Kubernetes does:
+#: a pass over thirty objects would else begin anew whenever one of them meets a busy server.
+TRIES = 4
+#: The longest pause between two of them (seconds of the world).
+LONGEST_PAUSE_SECONDS = 2.0
 #: A lost keep-alive connection is no news about these: doing them twice is the same as once.
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
 
@@ -98,12 +104,14 @@ class Connection:
 
     def __init__(self, ref: ClusterRef, token_source: TokenSource, clock: Clock, principal_source: PrincipalSource = lambda: None) -> None:
         self.ref = ref
+        self._clock = clock
         self._principal = principal_source
         self._auth = TokenAuth(BearerToken(ref, token_source, clock))
         self._tls = _trust(ref)
         self._http = httpx2.Client(
             limits=httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=60), **self._options()
         )
+        self._names = Names()
         self._down_until = 0.0
 
     def _options(self) -> dict[str, Any]:
@@ -131,11 +139,22 @@ class Connection:
         if time.monotonic() < self._down_until:
             raise errors.from_transport(httpx2.ConnectError("not tried again so soon after the last failure"), call)
         try:
-            return self._once_or_twice(ask)
+            self._names.check(self._http.base_url, CONNECT_SECONDS)
+            return self._patiently(ask)
         except httpx2.RequestError as error:
             if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)):
                 self._down_until = time.monotonic() + DOWN_SECONDS
             raise errors.from_transport(error, call) from error
+
+    def _patiently(self, ask: Ask) -> httpx2.Response:
+        """Send; come back when the server asks for it. A 429 was refused before anything was done, so any request may be repeated."""
+        for _ in range(TRIES - 1):
+            response = self._once_or_twice(ask)
+            pause = _asked_pause(response, ask)
+            if pause is None:
+                return response
+            self._clock.sleep(min(pause, LONGEST_PAUSE_SECONDS))
+        return self._once_or_twice(ask)
 
     def _once_or_twice(self, ask: Ask) -> httpx2.Response:
         """Send; repeat once when a pooled connection turns out to be closed and the request may be repeated."""
@@ -158,6 +177,15 @@ class Connection:
     def close(self) -> None:
         """Give the sockets back."""
         self._http.close()
+
+
+def _asked_pause(response: httpx2.Response, ask: Ask) -> float | None:
+    """Seconds after which the server wants to be asked again; None: the answer stands (a 429 to an eviction is a budget's no)."""
+    busy = response.status_code == httpx2.codes.TOO_MANY_REQUESTS and not ask.path.endswith("/eviction")
+    if not busy and not (response.status_code >= 500 and ask.method in _REPEATABLE):
+        return None
+    told = response.headers.get("Retry-After", "")
+    return float(told) if told.isdigit() else None
 
 
 def encode(body: Any) -> bytes:

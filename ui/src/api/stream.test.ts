@@ -93,6 +93,16 @@ describe("OperationStream", () => {
     expect(stream.snapshot().connection).toBe("ended");
   });
 
+  it("does not come back when the session has ended", () => {
+    const { stream, sockets, last } = follow();
+    last().opens();
+    last().says({ type: "problem", problem: { code: "identity.ended", title: "Ended", detail: "The session has ended." } });
+    last().falls(4401);
+    vi.advanceTimersByTime(60_000);
+    expect(stream.snapshot().problem?.code).toBe("identity.ended");
+    expect(sockets).toHaveLength(1);
+  });
+
   it("lets go of the socket when nobody looks", () => {
     const { sockets, stop, last } = follow();
     last().opens();

@@ -7,6 +7,8 @@ export type Connection = "connecting" | "live" | "away" | "ended";
 
 const CLOSE_ENDED = 4000;
 const CLOSE_PROBLEM = 4404;
+/** The token was revoked or the session has ended: coming back would be refused. */
+const CLOSE_UNAUTHENTICATED = 4401;
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 5000;
 
@@ -84,7 +86,7 @@ export class OperationStream {
 
   private closed(code: number): void {
     this.socket = null;
-    if (code === CLOSE_ENDED || code === CLOSE_PROBLEM) {
+    if (code === CLOSE_ENDED || code === CLOSE_PROBLEM || code === CLOSE_UNAUTHENTICATED) {
       this.change({ connection: "ended" });
       return;
     }

@@ -384,7 +384,7 @@ class Steps:
     why: dict[str, str] = field(default_factory=dict)
 
 
-#: what each stage rests on, and the tool that makes it true
+#: what each stage rests on; whoever calls by tools finds the tool in the evidence
 ORDER: dict[str, tuple[str, ...]] = {
     "connection": ("eks",),
     "dependencies": ("eks", "connection"),
@@ -393,6 +393,12 @@ ORDER: dict[str, tuple[str, ...]] = {
     "verify": ("eks",),
 }
 _TOOLS = {"eks": "eks_create", "connection": "cluster_select", "dependencies": "dependencies_configure", "hyperpod": "hyperpod_create"}
+_ACTS = {
+    "eks": "Create the EKS cluster",
+    "connection": "Select the cluster, which connects to it,",
+    "dependencies": "Configure the dependencies",
+    "hyperpod": "Create the HyperPod cluster",
+}
 
 
 def check_order(stage: str, steps: Steps) -> problems.Conflict | None:
@@ -403,7 +409,7 @@ def check_order(stage: str, steps: Steps) -> problems.Conflict | None:
             return problems.Conflict(
                 "cluster.stage_missing",
                 f"The stage {stage} rests on {needed}, and that is missing: {why}.",
-                hint=f"Run {_TOOLS[needed]} first and poll it to its end.",
+                hint=f"{_ACTS[needed]} first, and wait for its end.",
                 evidence={"asked": stage, "missing": needed, "tool": _TOOLS[needed]},
             )
     return None

@@ -129,6 +129,14 @@ class Authentication:
         )
 
 
+async def still_admitted(finder: Finder, headers: Headers) -> bool:
+    """Whether what opened a long connection would open it now: its token not revoked, its session not ended."""
+    bearer, cookie = headers.get("authorization"), cookie_of(headers)
+    if bearer is not None:
+        return await to_thread.run_sync(finder.find_token, bearer.partition(" ")[2].strip()) is not None
+    return cookie is not None and await to_thread.run_sync(finder.find_session, cookie) is not None
+
+
 def _guarded(scope: Scope) -> bool:
     path: str = scope["path"]
     return scope["type"] == "websocket" or any(path == each or path.startswith(each + "/") for each in _GUARDED)

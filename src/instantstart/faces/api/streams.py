@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 
 from instantstart.base import log, problems
 from instantstart.capabilities.doors import RoomDep, Viewer
+from instantstart.faces.api import auth
 from instantstart.faces.api.operations import OperationId
 from instantstart.operations.record import TERMINAL, Operation, OperationStatus
 from instantstart.store.records import EventRow
@@ -31,6 +32,10 @@ MAX_WAIT_SECONDS = 50
 #: the socket closes with this code after the last snapshot of an ended operation
 CLOSE_ENDED = 4000
 CLOSE_PROBLEM = 4404
+#: and with this one when its token was revoked or its session ended meanwhile
+CLOSE_UNAUTHENTICATED = 4401
+#: how often an open socket's right to be open is looked at (real seconds)
+ADMISSION_SECONDS = 2.0
 _AT_REST = TERMINAL | {OperationStatus.blocked, OperationStatus.awaiting_approval}
 _OPERATION: TypeAdapter[Operation] = TypeAdapter(Operation)
 _EVENTS: TypeAdapter[Sequence[EventRow]] = TypeAdapter(Sequence[EventRow])
@@ -61,16 +66,17 @@ async def wait_operation(
 async def stream_operation(socket: WebSocket, operation_id: str, after: int = 0) -> None:
     """Messages ``{"type": "operation", ...}`` and ``{"type": "event", ...}``; ``after`` resumes behind a sequence.
 
-    Authentication, Origin and Host were checked before this runs; every identity may look.
+    Authentication, Origin and Host were checked before this runs; every identity may look, for as long as it is one.
     """
-    engine = socket.app.state.room.engine
+    room = socket.app.state.room
     await socket.accept()
     try:
         async with asyncio.TaskGroup() as tasks:
-            listening = tasks.create_task(_until_gone(socket))
-            async for message in _follow(engine, operation_id, max(after, 0)):
+            beside = [tasks.create_task(_until_gone(socket)), tasks.create_task(_until_refused(socket, room.store.identities))]
+            async for message in _follow(room.engine, operation_id, max(after, 0)):
                 await socket.send_json(message)
-            listening.cancel()
+            for task in beside:
+                task.cancel()
         await socket.close(CLOSE_ENDED)
     except* WebSocketDisconnect:
         pass
@@ -79,7 +85,15 @@ async def stream_operation(socket: WebSocket, operation_id: str, after: int = 0)
         assert isinstance(problem, problems.Problem)
         with suppress(WebSocketDisconnect, RuntimeError):
             await socket.send_json({"type": "problem", "problem": log.redact(problem.document())})
-            await socket.close(CLOSE_PROBLEM)
+            await socket.close(CLOSE_UNAUTHENTICATED if isinstance(problem, problems.Unauthenticated) else CLOSE_PROBLEM)
+
+
+async def _until_refused(socket: WebSocket, identities: auth.Finder) -> None:
+    """Raises Unauthenticated once what opened the socket would not open it any more."""
+    while True:
+        if not await auth.still_admitted(identities, socket.headers):
+            raise problems.Unauthenticated("identity.ended", "The token was revoked or the session has ended.", hint="Sign in again.")
+        await asyncio.sleep(ADMISSION_SECONDS)
 
 
 async def _until_gone(socket: WebSocket) -> None:
