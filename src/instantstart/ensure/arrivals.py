@@ -13,7 +13,7 @@ from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.ensure import hyperpod, nodes, offers
 from instantstart.kube.client import KubeCluster
 
-NODES_TYPICAL, JOIN_TYPICAL, CHECK_TYPICAL, GONE_TYPICAL = 300.0, 60.0, 5400.0, 300.0
+NODES_TYPICAL, JOIN_TYPICAL, CHECK_TYPICAL, GONE_TYPICAL = 60.0, 60.0, 5400.0, 60.0
 RUNNING, CHECKING, LEAVING = "Running", "DeepHealthCheckInProgress", "ShuttingDown"
 _TROUBLE = frozenset({"Error", "Warn"})
 #: said while nodes join, and means nothing (aws-facts A1.8)
