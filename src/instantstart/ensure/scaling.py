@@ -29,7 +29,7 @@ def get_cluster(where: Site) -> dict[str, Any]:
         raise problems.NotFound(
             "hyperpod.not_found",
             f"There is no HyperPod cluster {where.hyperpod_cluster} in {where.aws.region}.",
-            hint="Make it first: hyperpod_create.",
+            hint="Create the HyperPod cluster first.",
         )
     return found
 

@@ -122,7 +122,7 @@ def _fewer(room: Room, where: Site, have: Mapping[str, Any], target: specs.Scale
     found: list[Finding] = []
     if have.get("MinCount") and wanted < have["MinCount"]:
         told = f"The group's min_instance_count is {have['MinCount']}: fewer nodes than that cannot be asked."
-        found.append(Finding("instance_count", "fail", told, "Lower min_instance_count first: instance_group_update."))
+        found.append(Finding("instance_count", "fail", told, "Lower min_instance_count of the group first."))
     picked, work = stages.pick_nodes(room, where, name, now - wanted)
     remove = tuple(n["node"] or n["instance"] or n["logical"] for n in picked)
     plan = Plan(

@@ -99,7 +99,7 @@ def _is_equal(kube: KubeCluster, name: str, wanted: Mapping[str, Any], facts: ru
     raise problems.Conflict(
         "node_pool.exists",
         f"There is a node pool or node class {name} already, and it is not as asked.",
-        hint="Change it with node_pool_update, or take another name.",
+        hint="Change that node pool, or take another name.",
     )
 
 
@@ -176,7 +176,7 @@ def find_pool(kube: KubeCluster, name: str) -> Resource:
     found = next((p for p in karpenter.list_served(kube, NODE_POOL) if p["metadata"]["name"] == name), None)
     if found is None:
         have = ", ".join(p["metadata"]["name"] for p in karpenter.list_served(kube, NODE_POOL)) or "none"
-        raise problems.NotFound("node_pool.unknown", f"There is no node pool {name}; there are: {have}.", hint="List them: node_pool_list.")
+        raise problems.NotFound("node_pool.unknown", f"There is no node pool {name}; there are: {have}.", hint="List the node pools.")
     return found
 
 

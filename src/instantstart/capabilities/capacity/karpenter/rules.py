@@ -157,11 +157,11 @@ def check_agent(facts: Prerequisites) -> Finding:
     versions = [match for image in facts.agents if (match := _AGENT_TAG.search(image))]
     if not versions:
         told = "The version of the health-monitoring agent could not be told."
-        return Finding("health_agent", "warn", told, "It must be 1.0.742.0_1.0.241.0 or newer: dependencies_configure installs one.")
+        return Finding("health_agent", "warn", told, "It must be 1.0.742.0_1.0.241.0 or newer: configuring the dependencies installs one.")
     old = [m[0][1:] for m in versions if (_numbers(m[1]), _numbers(m[2])) < _OLDEST_AGENT]
     if old:
         told = f"The health-monitoring agent {old[0]} is too old for Karpenter's nodes."
-        return Finding("health_agent", "fail", told, "Bring the HyperPod dependencies up to date: dependencies_configure.")
+        return Finding("health_agent", "fail", told, "Bring the HyperPod dependencies up to date: configure the dependencies.")
     return Finding("health_agent", "ok", f"The health-monitoring agent is {versions[0][0][1:]}.")
 
 
@@ -409,5 +409,5 @@ def check_enabled(cluster: Mapping[str, Any]) -> None:
         raise problems.Conflict(
             "karpenter.not_enabled",
             f"Managed Karpenter is {status} on the cluster {cluster['ClusterName']}.",
-            hint="Switch it on first: karpenter_enable." if status in ("Disabled", "Failed") else "Wait until it is InService.",
+            hint="Switch managed Karpenter on first." if status in ("Disabled", "Failed") else "Wait until it is InService.",
         )

@@ -127,7 +127,7 @@ def make_class(room: Room, run: Run) -> Outcome:
 def _check_enabled(cluster: Mapping[str, Any]) -> None:
     if autoscaling_status(dict(cluster)) != "InService":
         raise problems.Conflict(
-            "karpenter.not_enabled", "Managed Karpenter is not in service any more.", hint="Switch it on first: karpenter_enable."
+            "karpenter.not_enabled", "Managed Karpenter is not in service any more.", hint="Switch managed Karpenter on first."
         )
 
 

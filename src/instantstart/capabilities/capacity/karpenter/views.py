@@ -135,7 +135,7 @@ def get_pool(room: Room, tag: str, name: str) -> NodePool:
     pool = next((p for p in found if p.name == name), None)
     if pool is None:
         have = ", ".join(p.name for p in found) or "none"
-        raise problems.NotFound("node_pool.unknown", f"There is no node pool {name}; there are: {have}.", hint="List them: node_pool_list.")
+        raise problems.NotFound("node_pool.unknown", f"There is no node pool {name}; there are: {have}.", hint="List the node pools.")
     return pool
 
 

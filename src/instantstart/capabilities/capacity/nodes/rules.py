@@ -63,7 +63,7 @@ def described(where: Site) -> dict[str, Any]:
     found = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
     if found is None:
         raise problems.NotFound(
-            "hyperpod.absent", f"The cluster {where.tag} has no HyperPod cluster.", hint="Create it first: hyperpod_create."
+            "hyperpod.absent", f"The cluster {where.tag} has no HyperPod cluster.", hint="Create the HyperPod cluster first."
         )
     return found
 

@@ -18,7 +18,7 @@ class BuyTrainingPlan(Ask):
     ]
     offering_id: Annotated[
         str,
-        Field(min_length=1, max_length=256, pattern=patterns.OFFERING_ID, description="The offering, as training_plan_offerings told it."),
+        Field(min_length=1, max_length=256, pattern=patterns.OFFERING_ID, description="The offering, as the search for offerings told it."),
     ]
     instance_type: Annotated[str, Field(pattern=patterns.INSTANCE_TYPE, description="The type of that offering: it is looked up again.")]
     instance_count: Annotated[int, Field(ge=1, le=256, description="The count of that offering.")]
