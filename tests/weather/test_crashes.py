@@ -17,13 +17,14 @@ from tests.aws import ledgers
 from tests.weather import report
 from tests.weather.ground import Station
 from tests.weather.house import House
-from tests.weather.scenarios import SCENARIOS, Scenario
+from tests.weather.scenarios import Scenario, scenario
+from tests.weather.selection import EVERYTHING, MAIN, SHORT, mains, representatives
 
 RATE = 60.0
-#: one workflow that is short and changes AWS and Kubernetes: each day
-DAILY = "storage.configure"
-#: INSTANTSTART_KILL_RUNS=20: that many runs of the main job under random kills (each workflow gets two)
-MAIN, RUNS = "cluster.create", int(os.environ.get("INSTANTSTART_KILL_RUNS", "3"))
+#: one workflow that is short: each day
+DAILY = (SHORT, "hold")
+#: INSTANTSTART_KILL_RUNS=20: that many runs of the main job under random kills; two of each workflow otherwise
+_MORE = tuple(str(n) for n in range(2, int(os.environ.get("INSTANTSTART_KILL_RUNS", "3"))))
 #: workflows that only look
 NO_CHANGE = frozenset({"cluster.verify"})
 #: one of each, however often the process died
@@ -32,9 +33,13 @@ SINGLE = ("vpc ", "eks ", "hyperpod ", "stack ", "nat-gateway ", "oidc ", "inter
 pytestmark = pytest.mark.timeout(1500)
 
 
-def _each(daily: bool = False) -> list[object]:
-    marks = {each.workflow: [] if daily and each.workflow == DAILY else [pytest.mark.slow] for each in SCENARIOS}
-    return [pytest.param(each, id=each.workflow, marks=marks[each.workflow]) for each in SCENARIOS]
+def _each(chosen: tuple[Scenario, ...], when: tuple[str, ...], daily: tuple[str, str] = ("", "")) -> list[object]:
+    """Pairs of a workflow and a point's kind; all but the daily one run with the slow tests."""
+    return [
+        pytest.param(each, kind, id=f"{each.workflow}-{kind}", marks=[] if (each.workflow, kind) == daily else [pytest.mark.slow])
+        for each in chosen
+        for kind in when
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +104,9 @@ def runs(station: Station, tmp_path: Path, undisturbed: dict[str, list[str]]) ->
     ledgers.check(station.sandbox)
 
 
-@pytest.mark.parametrize("what", _each(daily=True))
-@pytest.mark.parametrize("when", ["halt", "hold"])
+@pytest.mark.parametrize(
+    ("what", "when"), _each(representatives(), ("hold",), DAILY) + _each(representatives() if EVERYTHING else mains(), ("halt",))
+)
 def test_killed_before_each_change_and_between_each_change_and_its_record(runs: Runs, what: Scenario, when: str) -> None:
     runs.expected(what)
     house = runs.house(what)
@@ -111,8 +117,7 @@ def test_killed_before_each_change_and_between_each_change_and_its_record(runs: 
     runs.judge(what, house, operation, points)
 
 
-@pytest.mark.parametrize("what", _each())
-@pytest.mark.parametrize("when", ["begun", "ended"])
+@pytest.mark.parametrize(("what", "when"), _each(mains(), ("begun", "ended")))
 def test_killed_as_each_stage_begins_and_as_it_ends(runs: Runs, what: Scenario, when: str) -> None:
     runs.expected(what)
     house, operation = runs.begin(what)
@@ -125,11 +130,8 @@ def test_killed_as_each_stage_begins_and_as_it_ends(runs: Runs, what: Scenario, 
     runs.judge(what, house, operation, points)
 
 
-@pytest.mark.parametrize("what", _each())
-@pytest.mark.parametrize("seed", range(max(RUNS, 2)))
-def test_killed_at_random_instants(runs: Runs, what: Scenario, seed: int) -> None:
-    if seed >= (RUNS if what.workflow == MAIN else 2):
-        pytest.skip("this workflow gets two such runs; INSTANTSTART_KILL_RUNS is for the main job")
+@pytest.mark.parametrize(("what", "seed"), _each(mains(), tuple(str(n) for n in range(2))) + _each((scenario(MAIN),), _MORE))
+def test_killed_at_random_instants(runs: Runs, what: Scenario, seed: str) -> None:
     runs.expected(what)
     house, operation = runs.begin(what)
     chance = random.Random(f"{what.workflow} {seed}")

@@ -95,7 +95,8 @@ def test_a_process_that_dies_on_a_full_disk_goes_on_after_it(house: House) -> No
     assert seen["status"] == "succeeded", seen["problem"]
 
 
-@pytest.mark.parametrize("file", ["instantstart.sqlite", pytest.param("engine.sqlite", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["instantstart.sqlite", "engine.sqlite"])
 def test_a_database_that_another_process_holds_is_waited_for(house: House, file: str) -> None:
     operation = house.ask(WHAT)
     house.reaches(operation, "account", ended=False)
