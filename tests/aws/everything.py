@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tests.aws import capacity_calls
 from tests.aws.acting import ROLE, composed, make_role
 from tests.clusters.crank import Crank, Turned
+from tests.clusters.strangers import Stranger
 from tests.clusters.worlds import SandboxProcess
 
 from instantstart.base import names
 from instantstart.capabilities.capacity.nodes import views as nodes
 from instantstart.capabilities.clusters import plans, specs, views, workflows
+from instantstart.capabilities.clusters.imports import plans as import_plans
+from instantstart.capabilities.clusters.imports import specs as import_specs
+from instantstart.capabilities.clusters.imports import views as imports
+from instantstart.capabilities.clusters.imports import workflows as import_workflows
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
 from instantstart.ensure import sites
@@ -41,14 +47,22 @@ class Everything:
         """Every workflow, and every read."""
         self.look()
         self.whole()
+        capacity_calls.instance_groups(self)
+        capacity_calls.training_plans(self)
         self.look_at()
         self.delete()
         self.step_by_step()
         self.delete()
+        self.imported()
+        self.delete()
 
     def run(self, workflow: Any, kind: Any, **asked: Any) -> Turned:
         """One workflow to its end. Asserts that it succeeded."""
-        done = self.crank.run(workflow, kind(tag=self.tag, region=self.region, **asked))
+        return self.act(workflow, kind(tag=self.tag, region=self.region, **asked))
+
+    def act(self, workflow: Any, target: Any) -> Turned:
+        """The same for a target that has no cluster."""
+        done = self.crank.run(workflow, target)
         self.told += [f"{workflow.name} {stage}: {learned!r}" for stage, learned in done.learned.items()]
         self.told += [f"{workflow.name} {stage}: {text}" for stage, text in done.said]
         assert done.status == "succeeded", (workflow.name, done.stopped_at, done.problem)
@@ -56,7 +70,7 @@ class Everything:
 
     def look(self) -> None:
         """Every read of the door that needs no cluster."""
-        self._tell(
+        self.tell(
             views.list_zones(self.room, self.region, TYPE),
             views.list_instance_types(self.room, self.region, self.zones[0], "g5.", False),
             views.list_clusters(self.room, "tester", self.region, "", 50, None),
@@ -65,7 +79,7 @@ class Everything:
 
     def look_at(self) -> None:
         """Every read of the door about a cluster."""
-        self._tell(
+        self.tell(
             views.list_clusters(self.room, "tester", self.region, "", 50, None),
             views.get_cluster(self.room, "tester", self.tag),
             nodes.list_nodes(self.room, self.tag, nodes.Filters(), 100, None),
@@ -75,7 +89,8 @@ class Everything:
             plans.plan_delete(self.room, self.site, True),
         )
 
-    def _tell(self, *answers: Any) -> None:
+    def tell(self, *answers: Any) -> None:
+        """Remember answers of ours."""
         self.told += [repr(answer) for answer in answers]
 
     def group(self) -> dict[str, Any]:
@@ -100,6 +115,25 @@ class Everything:
         self.run(workflows.CREATE_HYPERPOD, specs.HyperPodTarget, **self.group())
         self.run(workflows.CONFIGURE_STORAGE, specs.StorageTarget, bucket=bucket)
         self.run(workflows.VERIFY, specs.VerifyTarget)
+
+    def imported(self) -> None:
+        """A cluster of others, imported with every switch, and given nodes."""
+        stranger = Stranger(self.room, self.sandbox, self.region, name="eks-research", number=70)
+        stranger.eks(mode="CONFIG_MAP", plugin="v1.16.4-eksbuild.2", admitted=False)
+        self.tell(imports.list_candidates(self.room, self.region))
+        switches = dict.fromkeys(
+            ("make_access_entry", "set_authentication_mode", "update_network_plugin", "enable_prefix_delegation", "install_dependencies"),
+            True,
+        )
+        ask = import_specs.ImportCluster(eks_cluster=stranger.name, region=self.region, tag=self.tag, **switches)
+        target = import_plans.locate(self.room, ask)
+        self.tell(import_plans.plan_import(self.room, target))
+        import_plans.claim(self.room, target)
+        fields = target.model_dump(exclude={"tag", "region"})
+        self.run(import_workflows.IMPORT_CLUSTER, import_specs.ImportTarget, **fields)
+        self.run(workflows.CREATE_HYPERPOD, specs.HyperPodTarget, **self.group())
+        self.run(workflows.CONFIGURE_STORAGE, specs.StorageTarget)
+        self.look_at()
 
     def delete(self) -> Turned:
         """The deletion, with the data."""

@@ -92,7 +92,7 @@ class UpdateInstanceGroup(Ask):
     capacity_type: Capacity | None = None
     training_plan_arn: PlanArn | None = None
     network_interface: Mode | None = None
-    subnet_id: SubnetId | None = None
+    subnet_id: Annotated[SubnetId | None, Field(description="The group's subnet; fixed.")] = None
 
 
 class ScaleInstanceGroup(Ask):
