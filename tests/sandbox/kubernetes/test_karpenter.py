@@ -377,16 +377,41 @@ def test_switched_off_nothing_moves_and_finalizers_stay(tmp_path: Path) -> None:
     on_bench(tmp_path, test, ScaledAws())
 
 
-def test_unknown_fields_are_refused_strictly_and_rules_that_no_schema_holds_make_the_pool_not_ready(tmp_path: Path) -> None:
+def test_what_the_definitions_refuse(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
-        await stand(bench, node_pool(template={"requirements": [{"key": "karpenter.sh/nodepool", "operator": "Exists"}]}))
-        told = bench.get(POOLS, "gpu")
-        assert conditions(told)["ValidationSucceeded"] == "False"
-        assert 'label "karpenter.sh/nodepool" is restricted' in said(told, "ValidationSucceeded")
-        with pytest.raises(ApiError, match="consolidationPolicy"):
-            await bench.client.create(POOLS, node_pool("b", disruption={"consolidationPolicy": "Never"}))
+        await stand(bench)
+        refused = [
+            ("consolidationPolicy", node_pool("b", disruption={"consolidationPolicy": "Never"})),
+            ('label "karpenter.sh/nodepool" is restricted', with_requirement("karpenter.sh/nodepool")),
+            ('label domain "karpenter.sh" is restricted', with_requirement("x.karpenter.sh/y")),
+            ("must have a value defined", with_requirement("team", operator="In", values=[])),
+            ("'schedule' must be set with 'duration'", node_pool("b", disruption={"budgets": [{"nodes": "1", "duration": "1h"}]})),
+        ]
+        for words, body in refused:
+            with pytest.raises(ApiError, match=words):
+                await bench.client.create(POOLS, body)
         with pytest.raises(ApiError, match="at most 10"):
             await bench.client.create(CLASSES, node_class(*(f"g{n}" for n in range(11)), name="many"))
+        other = {"spec": {"template": {"spec": {"nodeClassRef": {"kind": "EC2NodeClass"}}}}}
+        with pytest.raises(ApiError, match="immutable"):
+            await bench.client.patch(POOLS, "gpu", other)
+
+    on_bench(tmp_path, test, ScaledAws())
+
+
+def with_requirement(key: str, **more: Any) -> Object:
+    return node_pool("b", template={"requirements": [{"key": key, "operator": "Exists", **more}]})
+
+
+def test_a_pool_of_another_provider_is_not_ours_to_run(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}
+        await stand(bench, node_pool(template={"nodeClassRef": reference}))
+        told = bench.get(POOLS, "gpu")
+        assert conditions(told)["ValidationSucceeded"] == "False"
+        assert "must name a HyperpodNodeClass" in said(told, "ValidationSucceeded")
+        await ask(bench)
+        assert claims(bench) == []
 
     on_bench(tmp_path, test, ScaledAws())
 

@@ -41,6 +41,13 @@ def _map(values: Schema, **more: Any) -> Schema:
 
 
 _QUANTITIES = _map({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]})
+
+
+def _ruled(schema: Schema, *rules: tuple[str, str]) -> Schema:
+    """The schema with rules in CEL: (rule, message)."""
+    return {**schema, "x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in rules]}
+
+
 _TAINT = _object(
     ("effect", "key"),
     effect=_text(enum=["NoSchedule", "PreferNoSchedule", "NoExecute"]),
@@ -48,13 +55,34 @@ _TAINT = _object(
     value=_text(pattern=_VALUE),
     timeAdded=_text(format="date-time"),
 )
-_REQUIREMENT = _object(
-    ("key", "operator"),
-    key=_text(maxLength=316, pattern=_KEY),
-    operator=_text(enum=["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]),
-    values=_list(_text(maxLength=63, pattern=_VALUE)),
-    minValues={"type": "integer", "minimum": 1, "maximum": 50},
+_DOMAIN = (
+    "self in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !self.find('^[^/]+').endsWith('karpenter.sh')",
+    'label domain "karpenter.sh" is restricted',
 )
+_HOST = ("self != 'kubernetes.io/hostname'", 'label "kubernetes.io/hostname" is restricted')
+_POOL_NAME = ("self != 'karpenter.sh/nodepool'", 'label "karpenter.sh/nodepool" is restricted')
+
+
+def _requirements(*key_rules: tuple[str, str]) -> Schema:
+    """Requirements of a pool or a claim: only a claim may name its pool."""
+    item = _object(
+        ("key", "operator"),
+        key=_ruled(_text(maxLength=316, pattern=_KEY), *key_rules),
+        operator=_text(enum=["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]),
+        values=_list(_text(maxLength=63, pattern=_VALUE)),
+        minValues={"type": "integer", "minimum": 1, "maximum": 50},
+    )
+    some = (
+        "self.all(r, r.operator != 'In' || (has(r.values) && r.values.size() > 0))",
+        "requirements with operator 'In' must have a value defined",
+    )
+    one = (
+        "self.all(r, !(r.operator in ['Gt', 'Lt']) || (has(r.values) && r.values.size() == 1 && int(r.values[0]) >= 0))",
+        "requirements operator 'Gt' or 'Lt' must have a single positive integer value",
+    )
+    return _ruled(_list(item, maxItems=100), some, one)
+
+
 _REFERENCE = _object(
     ("group", "kind", "name"), group=_text(minLength=1, pattern="^[^/]*$"), kind=_text(minLength=1), name=_text(minLength=1)
 )
@@ -72,10 +100,22 @@ _CONDITIONS = _list(
 )
 _NODE_SPEC: dict[str, Schema] = {
     "nodeClassRef": _REFERENCE,
-    "requirements": _list(_REQUIREMENT, maxItems=100),
+    "requirements": _requirements(_DOMAIN, _HOST),
     "taints": _list(_TAINT),
     "startupTaints": _list(_TAINT),
     "expireAfter": _text(default="720h", pattern=_DURATION),
+}
+
+
+def _fixed(schema: Schema, *names: str) -> Schema:
+    """The schema with fields that cannot be changed."""
+    return _ruled(schema, *((f"self.{n} == oldSelf.{n}", f"nodeClassRef.{n} is immutable") for n in names))
+
+
+_POOL_NODE_SPEC = {
+    **_NODE_SPEC,
+    "nodeClassRef": _fixed(_REFERENCE, "group", "kind"),
+    "requirements": _requirements(_DOMAIN, _HOST, _POOL_NAME),
 }
 
 
@@ -87,7 +127,8 @@ def _budgets() -> Schema:
         duration=_text(pattern=r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$"),
         reasons=_list(_text(enum=["Underutilized", "Empty", "Drifted"]), maxItems=50),
     )
-    return _list(budget, default=[{"nodes": "10%"}], maxItems=50)
+    together = ("self.all(b, has(b.schedule) == has(b.duration))", "'schedule' must be set with 'duration'")
+    return _ruled(_list(budget, default=[{"nodes": "10%"}], maxItems=50), together)
 
 
 def _pool_schema() -> Schema:
@@ -95,7 +136,7 @@ def _pool_schema() -> Schema:
     template = _object(
         ("spec",),
         metadata=_object(annotations=_map(_text()), labels=labels),
-        spec=_object(("nodeClassRef", "requirements"), **_NODE_SPEC),
+        spec=_object(("nodeClassRef", "requirements"), **_POOL_NODE_SPEC),
     )
     disruption = _object(
         ("consolidateAfter",),
@@ -116,7 +157,7 @@ def _claim_schema() -> Schema:
     status = _object(
         conditions=_CONDITIONS, capacity=_QUANTITIES, allocatable=_QUANTITIES, lastPodEventTime=_text(format="date-time"), **texts
     )
-    return _object(("spec",), spec=spec, status=status)
+    return _object(("spec",), spec=_ruled(spec, ("self == oldSelf", "spec is immutable")), status=status)
 
 
 def _class_schema() -> Schema:
