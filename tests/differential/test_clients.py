@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 import yaml
 from tests.differential.grounds import ground, wait
@@ -130,12 +131,26 @@ def test_kubectl_says_the_same_on_both_sides(real: Side, ours: Side, tmp_path: P
     assert not differing, "\n".join(differing)
 
 
+def token_of(side: Side, client: httpx2.Client, namespace: str) -> str:
+    """A bearer token for the product: the side's own, or (we enter the reference by certificate) that of a service account made for it."""
+    if side.headers.get("Authorization"):
+        return side.headers["Authorization"].removeprefix("Bearer ")
+    accounts, bindings = (
+        f"/api/v1/namespaces/{namespace}/serviceaccounts",
+        f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings",
+    )
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    subject = {"kind": "ServiceAccount", "name": "product", "namespace": namespace}
+    client.post(accounts, json={"metadata": {"name": "product"}})
+    client.post(bindings, json={"metadata": {"name": "product"}, "roleRef": role, "subjects": [subject]})
+    made = client.post(f"{accounts}/product/token", json={"spec": {"expirationSeconds": 600}})
+    assert made.status_code == 201, made.text
+    return str(made.json()["status"]["token"])
+
+
 @contextmanager
-def copied(side: Side, path: str) -> Iterator[Reflector[Pod]]:
+def copied(side: Side, path: str, token: str) -> Iterator[Reflector[Pod]]:
     """The product's copy of a path, kept in a thread."""
-    token = side.headers.get("Authorization", "").removeprefix("Bearer ")
-    if not token:
-        pytest.skip("the reference takes client certificates, the product only tokens")
     config = yaml.safe_load(side.kubeconfig.read_text())["clusters"][0]["cluster"]
     authority = side.authority(config)
     connection = Connection(ClusterRef("arn:test", side.name, "region-1", side.url, authority), lambda ref: token, Clock())
@@ -160,24 +175,30 @@ def copied(side: Side, path: str) -> Iterator[Reflector[Pod]]:
 
 def the_copy_is_the_list(side: Side) -> None:
     """Pods come, change and go; the product's copy is the list."""
-    with ground(side) as (client, namespace), copied(side, f"/api/v1/namespaces/{namespace}/pods") as reflector:
+    with ground(side) as (client, namespace):
         path = f"/api/v1/namespaces/{namespace}/pods"
-        wait(lambda: client.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status_code == 200, "no service account")
-        spec = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "i"}]}
-        for number in range(30):
-            made = client.post(path, json={"metadata": {"name": f"p{number}"}, "spec": spec})
-            assert made.status_code == 201, made.text
-            merge = {"Content-Type": "application/merge-patch+json"}
-            client.patch(f"{path}/p{number}", json={"metadata": {"labels": {"x": secrets.token_hex(2)}}}, headers=merge)
-            if number % 3 == 0:
-                client.delete(f"{path}/p{number}")
+        with copied(side, path, token_of(side, client, namespace)) as reflector:
+            pods_come_and_go(client, namespace, reflector)
 
-        def equal() -> bool:
-            listed = {i["metadata"]["name"]: i["metadata"]["resourceVersion"] for i in client.get(path).json()["items"]}
-            return {key[1]: pod.metadata.resource_version for key, pod in reflector.snapshot().items.items()} == listed
 
-        wait(equal, "the copy is not the list")
-        assert reflector.snapshot().problem is None
+def pods_come_and_go(client: httpx2.Client, namespace: str, reflector: Reflector[Pod]) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    wait(lambda: client.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status_code == 200, "no service account")
+    spec = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "i"}]}
+    for number in range(30):
+        made = client.post(path, json={"metadata": {"name": f"p{number}"}, "spec": spec})
+        assert made.status_code == 201, made.text
+        merge = {"Content-Type": "application/merge-patch+json"}
+        client.patch(f"{path}/p{number}", json={"metadata": {"labels": {"x": secrets.token_hex(2)}}}, headers=merge)
+        if number % 3 == 0:
+            client.delete(f"{path}/p{number}")
+
+    def equal() -> bool:
+        listed = {i["metadata"]["name"]: i["metadata"]["resourceVersion"] for i in client.get(path).json()["items"]}
+        return {key[1]: pod.metadata.resource_version for key, pod in reflector.snapshot().items.items()} == listed
+
+    wait(equal, "the copy is not the list")
+    assert reflector.snapshot().problem is None
 
 
 def test_the_products_copy_is_the_list_of_the_sandbox(ours: Side) -> None:
