@@ -17,7 +17,21 @@ import typer
 
 import instantstart
 from instantstart.base import problems
-from instantstart.faces.cli import access, clusters, demo, features, fleet, groups, karpenter, nodes, operations, session, show, steps, storage
+from instantstart.faces.cli import (
+    access,
+    clusters,
+    demo,
+    features,
+    fleet,
+    groups,
+    karpenter,
+    nodes,
+    operations,
+    session,
+    show,
+    steps,
+    storage,
+)
 
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 INTERRUPTED = 130
