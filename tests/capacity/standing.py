@@ -62,6 +62,7 @@ class Standing:
         """Let nothing be known from before."""
         for aws in self.room.aws._regions.values():
             aws._kept.clear()
+        self.room.rosters.clear()
 
     def settle(self) -> None:
         """Until every node runs and is usable."""

@@ -10,6 +10,7 @@ from instantstart.base.settings import Settings
 from instantstart.capabilities.board import Board
 from instantstart.ensure.bundles import Catalog
 from instantstart.ensure.remembered import Remembered
+from instantstart.ensure.rosters import Rosters
 from instantstart.hub.client import Hub
 from instantstart.kube.connect import KubeGateway
 from instantstart.operations.engine import Engine
@@ -31,3 +32,5 @@ class Room:
     board: Board = field(default_factory=Board)
     #: what AWS said of clusters a moment ago
     remembered: Remembered = field(default_factory=Remembered)
+    #: what SageMaker listed of each cluster's nodes a moment ago
+    rosters: Rosters = field(default_factory=Rosters)

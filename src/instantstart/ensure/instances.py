@@ -15,8 +15,6 @@ from typing import Any
 from instantstart.aws.session import Aws
 from instantstart.base import problems
 
-#: a full list is ten calls for a thousand nodes; pages of it asked for within this time are cut from one read
-LIST_KEPT_SECONDS = 5.0
 _PAGE = 100
 INSTANCE_ID = re.compile(r"i-(?:[0-9a-f]{8}|[0-9a-f]{17})")
 NODE_PREFIX = "hyperpod-"
@@ -58,24 +56,12 @@ def is_continuous(cluster: Mapping[str, Any]) -> bool:
 def read(aws: Aws, cluster: Mapping[str, Any]) -> tuple[Instance, ...]:
     """Every instance of a described cluster, also those only asked for, read anew. Raises what the API does."""
     more = {"IncludeNodeLogicalIds": True} if is_continuous(cluster) else {}
-    told = aws.pages(
-        "sagemaker", "list_cluster_nodes", "ClusterNodeSummaries", ClusterName=cluster["ClusterArn"], MaxResults=_PAGE, **more
-    )
+    told = aws.pages("sagemaker", "list_cluster_nodes", "ClusterNodeSummaries", ClusterName=cluster["ClusterArn"], MaxResults=_PAGE, **more)
     return tuple(view(each) for each in told)
 
 
-def recent(aws: Aws, cluster: Mapping[str, Any]) -> tuple[Instance, ...]:
-    """The same for looking only: up to ``LIST_KEPT_SECONDS`` old."""
-    return aws.cached(f"instances/{cluster['ClusterArn']}", LIST_KEPT_SECONDS, lambda: read(aws, cluster))
-
-
-def describe(aws: Aws, cluster: Mapping[str, Any], instance: Instance) -> dict[str, Any] | None:
-    """What DescribeClusterNode tells of an instance, by its logical id when it has one; None when it is gone."""
-    return describe_id(aws, cluster, instance.instance_id, instance.logical_id)
-
-
 def describe_id(aws: Aws, cluster: Mapping[str, Any], instance_id: str | None, logical_id: str | None) -> dict[str, Any] | None:
-    """The same by ids. Exactly one of them may be sent: the logical one is, as it outlives a replacement."""
+    """What DescribeClusterNode tells of a node; None when it is gone. Only one id may be sent: the logical one outlives a replacement."""
     asked = {"NodeLogicalId": logical_id} if logical_id else {"NodeId": instance_id}
     try:
         found = aws.read("sagemaker", "describe_cluster_node", ClusterName=cluster["ClusterArn"], **asked)

@@ -50,6 +50,7 @@ class Shape(StrEnum):
     instance_types = "instance_types"
     clusters = "clusters"
     fleet = "fleet"
+    nodes = "nodes"
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _node(name: str, says: str, effect: Effect = Effect.changes) -> Tool:
 TOOLS: tuple[Tool, ...] = (
     Tool("cluster_list", "List clusters with account, region and state.", shape=Shape.clusters),
     Tool("cluster_get", "Show one cluster: stages done and missing, EKS, HyperPod, nodes, storage."),
-    Tool("node_list", "List nodes with type, capacity, health and readiness.", hides=_ORDER),
+    Tool("node_list", "List nodes with type, capacity, health and readiness.", shape=Shape.nodes, hides=_ORDER),
     Tool("node_get", "Show one node: faults, pods, whose work, events with reasons.", area=Area.capacity),
     Tool("node_health", "List unhealthy nodes with faults and what to do about each.", area=Area.capacity),
     Tool("hyperpod_events", "List what HyperPod did and why things failed, newest first.", shape=Shape.events, area=Area.capacity),

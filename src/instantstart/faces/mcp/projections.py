@@ -107,6 +107,7 @@ def events(document: Mapping[str, Any]) -> Json:
     items = [
         {key: e.get(key) for key in keys}
         | {"level": e["level"] if e["level"].lower() != "info" else None, "untrusted_message": e["message"]}
+        | {"untrusted_because": e.get("because")}
         for e in document["items"]
     ]
     return compact({"shown": len(items), "last_seq": document.get("last_seq"), "items": items})  # type: ignore[no-any-return]
@@ -139,6 +140,19 @@ def clusters(document: Mapping[str, Any]) -> Json:
     ]
     where = {key: document.get(key) for key in ("account", "regions", "total", "cursor")}
     return compact(where | {"shown": len(items), "items": items})  # type: ignore[no-any-return]
+
+
+def nodes(document: Mapping[str, Any]) -> Json:
+    """Nodes on a line each; a reason only for those that have one."""
+    keys = ("instance_id", "group", "instance_type", "capacity_type", "status", "because")
+    items = [
+        {key: n.get(key) for key in keys}
+        | {"logical_id": None if n.get("instance_id") else n.get("logical_id"), "health": n.get("health_state") or n.get("health")}
+        | {"faults": n.get("faults"), "gpus": n.get("gpus")}
+        for n in document["items"]
+    ]
+    told = {key: document.get(key) for key in ("total", "ready", "counts", "unknown", "cursor")}
+    return compact(told | {"shown": len(items), "items": items})  # type: ignore[no-any-return]
 
 
 def fleet(document: Mapping[str, Any]) -> Json:
@@ -198,6 +212,7 @@ _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
     Shape.instance_types: instance_types,
     Shape.clusters: clusters,
     Shape.fleet: fleet,
+    Shape.nodes: nodes,
 }
 
 

@@ -109,7 +109,7 @@ def resolve(asked: Sequence[str], found: Sequence[Instance]) -> tuple[list[Insta
     for at, name in enumerate(asked):
         instance = names.get(name.strip())
         if instance is None:
-            wrong.append(Violation(f"/nodes/{at}", _unknown(name.strip())))
+            wrong.append(Violation(f"/nodes/{at}", unknown_name(name.strip())))
         elif instance.key in chosen:
             wrong.append(Violation(f"/nodes/{at}", f"{name} names a node that is named before it: {instance.key}."))
         else:
@@ -117,7 +117,8 @@ def resolve(asked: Sequence[str], found: Sequence[Instance]) -> tuple[list[Insta
     return list(chosen.values()), wrong
 
 
-def _unknown(name: str) -> str:
+def unknown_name(name: str) -> str:
+    """Why a name names no node: it cannot, or there is none. Pure."""
     bare = name.removeprefix(instances.NODE_PREFIX)
     if bare.startswith("i-") and not instances.INSTANCE_ID.fullmatch(bare):
         return f"{name} is no instance id: that is i- and 8 or 17 hexadecimal digits."

@@ -74,7 +74,8 @@ class UpdateSoftware(Ask):
     """Ask for newer HyperPod software on the nodes of instance groups: root volumes are written anew, lifecycle scripts run again."""
 
     instance_groups: Annotated[
-        list[GroupName] | None, Field(min_length=1, max_length=100, description="The groups. Left out: every group that is not up to date.")
+        list[GroupName] | None,
+        Field(min_length=1, max_length=100, description="The groups. Left out: every group that runs something else."),
     ] = None
     release_version: Annotated[
         str | None, Field(max_length=64, pattern=patterns.RELEASE, description="HyperPod release, such as 1.2.0. Left out: the newest.")

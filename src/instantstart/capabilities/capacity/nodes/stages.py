@@ -166,7 +166,8 @@ def _turn(room: Room, run: Run, errand: Errand) -> Outcome:
     refused = _ask(scene, errand, wanted)
     if len(refused) == len(still) and run.waited_seconds >= _PATIENCE_SECONDS:
         raise _partly(errand, verdicts, refused)
-    told = "; ".join(f"{key}: {refused.get(key) or verdicts[key].because}" for key in still[:_SHOWN])
+    taken = {each.key: "AWS took the wish" for each in wanted if each.key not in refused}
+    told = "; ".join(f"{key}: {refused.get(key) or taken.get(key) or verdicts[key].because}" for key in still[:_SHOWN])
     more = f"; and {len(still) - _SHOWN} more" if len(still) > _SHOWN else ""
     done = Progress(len(verdicts) - len(still), len(verdicts), "nodes")
     return Wait(pace(run.waited_seconds, errand.typical), told + more, done)

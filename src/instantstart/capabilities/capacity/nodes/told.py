@@ -15,6 +15,7 @@ from instantstart.base import problems
 from instantstart.capabilities.capacity.nodes import rules
 from instantstart.capabilities.room import Room
 from instantstart.ensure import instances, sites
+from instantstart.ensure.rosters import Roster
 from instantstart.ensure.sites import Site
 
 #: events do not change; their details are asked for once
@@ -82,13 +83,13 @@ def list_events(room: Room, tag: str, filters: EventFilters, limit: int, cursor:
     """One page of events. Raises NotFound for a node that is not of this cluster."""
     where = sites.find(room, tag)
     have = rules.described(where)
-    node = _instance_id(where, have, filters.node) if filters.node else None
+    node = _instance_id(room.rosters.of(where), filters.node) if filters.node else None
     return read_events(where, have, node=node, group=filters.group, limit=limit, cursor=cursor)
 
 
-def _instance_id(where: Site, have: Mapping[str, Any], name: str) -> str | None:
+def _instance_id(roster: Roster, name: str) -> str | None:
     """The instance id of a node that is there; of one that is gone its own id: its events are kept."""
-    chosen, _ = rules.resolve([name], instances.recent(where.aws, have))
+    chosen, _ = rules.resolve([name], roster.instances)
     bare = name.strip().removeprefix(instances.NODE_PREFIX)
     if chosen:
         return chosen[0].instance_id

@@ -17,6 +17,7 @@ from instantstart.capabilities.room import Room
 from instantstart.ensure import drains, hyperpod, instances, nodes, pods, sites
 from instantstart.ensure.instances import Instance
 from instantstart.ensure.nodes import NodeView
+from instantstart.ensure.rosters import Roster
 from instantstart.ensure.sites import Site
 from instantstart.kube import shapes
 
@@ -65,6 +66,8 @@ class NodePage:
     counts: dict[str, int]
     cursor: str | None = None
     unknown: str | None = None
+    #: when SageMaker was read
+    read_at: dt.datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -143,10 +146,8 @@ class HealthReport:
 def list_nodes(room: Room, tag: str, filters: Filters, limit: int, cursor: str | None) -> NodePage:
     """One page of what matches. A cluster whose Kubernetes cannot be asked still lists its instances."""
     where = sites.find(room, tag)
-    have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
-    if have is None:
-        return NodePage((), 0, 0, {})
-    items, unknown = _all(room, where, have)
+    roster = room.rosters.of(where)
+    items, unknown = _all(room, roster)
     found = [item for item in items if _matches(item, filters)]
     key = _KEYS[filters.sort]
     found.sort(key=lambda item: (key(item), _id(item)), reverse=filters.descending)
@@ -154,27 +155,36 @@ def list_nodes(room: Room, tag: str, filters: Filters, limit: int, cursor: str |
     page = found[start : start + limit]
     more = _write(key(page[-1]), _id(page[-1])) if page and start + limit < len(found) else None
     ready = sum(item.ready and item.schedulable for item in found)
-    return NodePage(tuple(page), len(found), ready, _counted(found), more, unknown)
+    return NodePage(tuple(page), len(found), ready, _counted(found), more, unknown, roster.read_at)
 
 
 def get_node(room: Room, tag: str, name: str) -> NodeDetail:
     """One node in full, by any of its names. Raises NotFound."""
     where = sites.find(room, tag)
     have = rules.described(where)
-    chosen, wrong = rules.resolve([name], instances.recent(where.aws, have))
-    if wrong:
-        raise problems.NotFound("node.unknown", wrong[0].message, hint="List the nodes.")
-    told = instances.describe(where.aws, have, chosen[0])
+    told = _described(where, have, name.strip())
     if told is None:
-        raise problems.NotFound("node.unknown", f"The node {name} has just gone.", hint="List the nodes.")
-    return _detail(room, where, have, told, chosen[0])
+        raise problems.NotFound("node.unknown", rules.unknown_name(name.strip()), hint="List the nodes.")
+    return _detail(room, where, have, told)
+
+
+def _described(where: Site, have: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    """What DescribeClusterNode tells of a node by any of its names, in one call; None for what it does not know or take."""
+    bare = name.removeprefix(instances.NODE_PREFIX)
+    try:
+        if instances.INSTANCE_ID.fullmatch(bare):
+            return instances.describe_id(where.aws, have, bare, None)
+        return instances.describe_id(where.aws, have, None, name)
+    except problems.Invalid:
+        return None
 
 
 def report_health(room: Room, tag: str) -> HealthReport:
     """Every node that is not healthy, with advice: first look, then reboot, then replace."""
     where = sites.find(room, tag)
-    have = rules.described(where)
-    items, unknown = _all(room, where, have)
+    roster = room.rosters.of(where)
+    have = roster.cluster or rules.described(where)
+    items, unknown = _all(room, roster)
     automatic = have.get("NodeRecovery") == "Automatic"
     findings = tuple(
         HealthFinding(_id(i), i.group, i.health_state, i.faults, i.because or i.status, advice(i, automatic) or "Nothing to do.")
@@ -207,28 +217,33 @@ def advice(item: NodeItem, automatic: bool) -> str | None:
     return None
 
 
-def _all(room: Room, where: Site, have: Mapping[str, Any]) -> tuple[list[NodeItem], str | None]:
-    kinds = {g["InstanceGroupName"]: hyperpod.capacity_type(g) for g in have["InstanceGroups"]}
-    joined, unknown, true = _joined(room, where)
-    found = [
-        _item(each, joined.get(each.instance_id or ""), kinds, None if true else unknown) for each in instances.recent(where.aws, have)
-    ]
-    return found, unknown
+def _all(room: Room, roster: Roster) -> tuple[list[NodeItem], str | None]:
+    """Every node of a roster, beside the live copy of Kubernetes; what has not changed since the last look is not made again."""
+    kinds = {g["InstanceGroupName"]: hyperpod.capacity_type(g) for g in (roster.cluster or {}).get("InstanceGroups", ())}
+    joined, unknown = _joined(room, roster)
+    absent = unknown if joined is None else None
+    items = []
+    for each in roster.instances:
+        raw = joined.get(each.node_name or "") if joined else None
+        source = (each, raw.metadata.resource_version if raw else None, kinds.get(each.group), absent)
+        known = roster.made.get(each.key)
+        if known is None or known[0] != source:
+            known = roster.made[each.key] = (source, _item(each, nodes.view(raw) if raw else None, kinds, absent))
+        items.append(known[1])
+    return items, unknown
 
 
-def _joined(room: Room, where: Site) -> tuple[dict[str, NodeView], str | None, bool]:
-    """Kubernetes' nodes by instance id from the live copy, what is doubtful about it, and whether there is a copy at all."""
-    try:
-        live = room.kube.watching.nodes(where.kube(room))
-    except problems.Problem as problem:
-        return {}, f"Kubernetes could not be asked: {problem.detail}", False
+def _joined(room: Room, roster: Roster) -> tuple[dict[str, shapes.Node] | None, str | None]:
+    """Kubernetes' nodes by name from the live copy (None: there is no copy), and what is doubtful about it."""
+    if roster.ref is None:
+        return None, roster.unknown
+    live = room.kube.watching.nodes(room.kube.cluster(roster.ref))
     seen = live.snapshot()
     told = f": {seen.problem.detail}" if seen.problem else ""
     if not live.synced.is_set():
-        return {}, f"Kubernetes could not be asked{told or ' yet'}", False
-    found = {view.instance_id: view for node in seen.items.values() if (view := nodes.view(node)).instance_id}
+        return None, f"Kubernetes could not be asked{told or ' yet'}"
     stale = f"Kubernetes' side is {seen.age_seconds:.0f} seconds old{told}" if seen.stale else None
-    return {key: view for key, view in found.items() if key}, stale, True
+    return {node.metadata.name: node for node in seen.items.values()}, stale
 
 
 def _item(told: Instance, node: NodeView | None, kinds: Mapping[str, str], unknown: str | None) -> NodeItem:
@@ -323,8 +338,8 @@ def _start(found: Sequence[NodeItem], key: Callable[[NodeItem], str], descending
     return next((at for at, place in enumerate(places) if (place < last if descending else place > last)), len(found))
 
 
-def _detail(room: Room, where: Site, have: Mapping[str, Any], told: Mapping[str, Any], listed: Instance) -> NodeDetail:
-    instance = instances.view({"NodeLogicalId": listed.logical_id, **told})
+def _detail(room: Room, where: Site, have: Mapping[str, Any], told: Mapping[str, Any]) -> NodeDetail:
+    instance = instances.view(told)
     raw, found, work, unknown = _kubernetes(room, where, instance)
     node = nodes.view(shapes.node(raw)) if raw else None
     kinds = {g["InstanceGroupName"]: hyperpod.capacity_type(g) for g in have["InstanceGroups"]}
