@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from anyio import to_thread
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from instantstart.base import log
+from instantstart.base import log, problems
 from instantstart.capabilities.doors import Caller
 from instantstart.faces.api.gate import MUTATING
 
+_logger = log.get(__name__)
 _OPERATION = re.compile(r"/operations/([A-Za-z0-9_-]+)")
 
 
@@ -54,10 +56,17 @@ class Audit:
 
         async def sender(message: Message) -> None:
             if message["type"] == "http.response.start":
-                await to_thread.run_sync(self._write, _entry(scope, message))
+                await self._note(_entry(scope, message))
             await send(message)
 
         await self._app(scope, receive, sender)
+
+    async def _note(self, entry: Entry) -> None:
+        """Write the line. While the database cannot be written it goes to the program's log: the answer stands, whatever it is."""
+        try:
+            await to_thread.run_sync(self._write, entry)
+        except (problems.Busy, problems.Unreachable) as problem:
+            _logger.error("audit line not stored", extra={"facts": {"code": problem.code, **dataclasses.asdict(entry)}})
 
 
 def _entry(scope: Scope, start: Message) -> Entry:
