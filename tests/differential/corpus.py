@@ -125,6 +125,10 @@ def _decoded(answer: httpx2.Response) -> Any:
     try:
         return answer.json()
     except ValueError:
+        pass
+    try:
+        return [json.loads(line) for line in answer.text.splitlines()]  # a watch
+    except ValueError:
         return answer.text
 
 

@@ -188,8 +188,7 @@ def _job(obj: Object) -> None:
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     _fill(spec, parallelism=1, suspend=False, completionMode="NonIndexed", manualSelector=False)
-    if "backoffLimitPerIndex" not in spec:
-        _fill(spec, backoffLimit=6)
+    _fill(spec, backoffLimit=2**31 - 1 if spec.get("backoffLimitPerIndex") is not None else 6)
     _fill(spec, podReplacementPolicy="Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
 
 

@@ -63,7 +63,7 @@ def _versions_causes(versions: list[Object]) -> list[Cause]:
     if not _alike(versions, "schema") or not _schema_of(versions[0] if versions else {}):
         for index, version in enumerate(versions):
             if not _schema_of(version):
-                causes.append(required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required"))
+                causes.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
     for index, version in enumerate(versions):
         causes += _label_causes(version.get("name") or "", f"spec.versions[{index}].name")
     known = [v.get("name") or "" for v in versions]

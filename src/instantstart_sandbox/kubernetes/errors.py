@@ -69,16 +69,17 @@ def not_found(resource: Resource, name: str) -> ApiError:
     return ApiError(404, "NotFound", f'{resource.qualified} "{name}" not found', _about(resource, name, resource.plural))
 
 
-def bad_option(kind: str, cause: Cause) -> ApiError:
-    """422 for a query parameter; ``kind`` is CreateOptions, PatchOptions, ..."""
-    return option_invalid("meta.k8s.io", kind, cause)
+def bad_option(kind: str, *causes: Cause) -> ApiError:
+    """422 for query parameters; ``kind`` is CreateOptions, PatchOptions, ..."""
+    return option_invalid("meta.k8s.io", kind, *causes)
 
 
-def option_invalid(group: str, kind: str, cause: Cause) -> ApiError:
+def option_invalid(group: str, kind: str, *causes: Cause) -> ApiError:
     """422 for what is no object of the store: options, reviews, token requests."""
-    causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
-    details = {"group": group, "kind": kind, "causes": causes}
-    return ApiError(422, "Invalid", f'{kind}.{group} "" is invalid: {cause.field}: {cause.message}', details)
+    texts = [f"{c.field}: {c.message}" for c in causes]
+    listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    told = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
+    return ApiError(422, "Invalid", f'{kind}.{group} "" is invalid: {listed}', {"group": group, "kind": kind, "causes": told})
 
 
 def unsupported(field: str, shown: str, allowed: Sequence[str]) -> Cause:

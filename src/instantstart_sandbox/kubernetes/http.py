@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -87,7 +87,7 @@ class Request:
         try:
             return int(text or "")
         except ValueError:
-            raise bad_request(f'unable to decode query: strconv.ParseInt: parsing "{text}": invalid syntax') from None
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
     @property
     def media(self) -> str:
@@ -211,22 +211,30 @@ class Request:
 
 
 def duplicates(data: bytes) -> list[str]:
-    """The names that a JSON text gives twice in one object; of a text that cannot be parsed none."""
-    found: list[str] = []
-
-    def look(pairs: list[tuple[str, Any]]) -> Object:
-        made: Object = {}
-        for key, value in pairs:
-            if key in made:
-                found.append(key)
-            made[key] = value
-        return made
-
+    """The paths of the names that a JSON text gives twice in one object; of a text that cannot be parsed none."""
     try:
-        json.loads(data, object_pairs_hook=look)
+        parsed = json.loads(data, object_pairs_hook=_Pairs)
     except ValueError:
         return []
-    return found
+    return list(_twice(parsed, ""))
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it is written, every name as often as it is there."""
+
+
+def _twice(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        seen = set()
+        for key, item in value:
+            where = f"{path}.{key}" if path else key
+            if key in seen:
+                yield where
+            seen.add(key)
+            yield from _twice(item, where)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _twice(item, f"{path}[{index}]")
 
 
 def _go_failure(data: bytes, failure: orjson.JSONDecodeError) -> str:

@@ -83,6 +83,9 @@ def _deadline(before: int | None, after: int | None) -> list[Cause]:
 
 
 def _node(old: Object, new: Object) -> list[Cause]:
+    range_before = _spec(old).get("podCIDR")
+    if range_before and range_before != _spec(new).get("podCIDR"):
+        return [forbidden_field("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')]
     had = _spec(old).get("providerID")
     if had and had != _spec(new).get("providerID"):
         return [forbidden_field("spec.providerID", 'node updates may not change providerID except from "" to valid')]

@@ -116,7 +116,7 @@ def check_options(query: dict[str, str]) -> None:
     if "sendInitialEvents" in query:
         causes.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if causes:
-        raise bad_option("ListOptions", causes[0])
+        raise bad_option("ListOptions", *causes)
 
 
 class ExpiredPageError(ApiError):

@@ -287,16 +287,14 @@ class Pipeline:
             raise unsupported_patch(resource, media)
         entry = self.entry(resource, namespace, name)
         old, base = self._shown(resource, entry.object()), self._shown(resource, entry.object())
+        if media != _JSON and not isinstance(body, dict):
+            raise bad_request("json: cannot unmarshal array into Go value of type map[string]interface {}")
         if media == _MERGE:
-            if not isinstance(body, dict):
-                raise bad_request("json: cannot unmarshal array into Go value of type map[string]interface {}")
             changed = patch.merge_patch(base, body)
         elif media == _JSON:
             changed = patch.json_patch(base, body)
-        elif media == _STRATEGIC and not resource.custom:
-            changed = patch.strategic_merge(base, body, resource.node)
         else:
-            raise unsupported_patch(resource, media)
+            changed = patch.strategic_merge(base, body, resource.node)
         if not isinstance(changed, dict):
             raise bad_request("the patch does not leave an object")
         try:
@@ -446,7 +444,8 @@ def _unfit_patch(body: Any, refusal: ApiError) -> ApiError:
     why = refusal.message.split(": ", 1)[-1]
     kinds = re.search(r"cannot unmarshal (\w+) into Go struct field \S+ of type (\S+)", why)
     if kinds:
-        why = f"cannot convert {_GO_KINDS.get(kinds[1], kinds[1])} to {kinds[2]}"
+        into_map = kinds[1] == "array" and kinds[2].startswith("map[")
+        why = "cannot restore map from slice" if into_map else f"cannot convert {_GO_KINDS.get(kinds[1], kinds[1])} to {kinds[2]}"
     return nameless_invalid(bad_value("patch", json.dumps(patch.go_print(body)), why))
 
 

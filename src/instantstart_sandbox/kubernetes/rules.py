@@ -44,9 +44,11 @@ def metadata_causes(obj: Object, resource: Resource) -> list[Cause]:
     owners = metadata.get("ownerReferences") or ()
     for owner in owners:
         causes += owner_causes(owner, "metadata.ownerReferences")
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            causes.append(bad_value("metadata.ownerReferences", _shown(owner), "/v1, Kind=Event is disallowed from being an owner"))
     ruling = [o for o in owners if o.get("controller")]
     if len(ruling) > 1:
-        both = f"{ruling[0]['name']} and {ruling[1]['name']}"
+        both = " and ".join(f"{o.get('kind', '')}/{o.get('name', '')}" for o in ruling[:2])
         text = f'Only one reference can have Controller set to true. Found "true" in references for {both}'
         causes.append(bad_value("metadata.ownerReferences", _shown(owners), text))
     return causes
@@ -199,6 +201,23 @@ def _budget(obj: Object) -> list[Cause]:
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         })  # fmt: skip
         return [bad_value("spec", shown, "minAvailable and maxUnavailable cannot be both set")]
+    return [cause for name in ("minAvailable", "maxUnavailable") for cause in _share(spec.get(name), f"spec.{name}")]
+
+
+_PERCENT_TEXT: Final = (
+    "a valid percent string must be a numeric string followed by an ending '%' "
+    "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+)
+
+
+def _share(value: Any, field: str) -> list[Cause]:
+    """A number of pods or a share of them."""
+    if isinstance(value, str):
+        if not re.fullmatch(r"[0-9]+%", value):
+            return [bad_value(field, _shown(value), _PERCENT_TEXT)]
+        return [bad_value(field, _shown(value), "must not be greater than 100%")] if int(value[:-1]) > 100 else []
+    if isinstance(value, int) and value < 0:
+        return [bad_value(field, str(value), "must be greater than or equal to 0")]
     return []
 
 

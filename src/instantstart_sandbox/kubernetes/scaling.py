@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from instantstart_sandbox.kubernetes.decoding import Options
-from instantstart_sandbox.kubernetes.errors import ApiError, bad_request, bad_value, conflict, invalid, modified, no_such_path
+from instantstart_sandbox.kubernetes.errors import (
+    ApiError,
+    bad_request,
+    bad_value,
+    conflict,
+    invalid,
+    modified,
+    nameless_invalid,
+    no_such_path,
+)
 from instantstart_sandbox.kubernetes.pipeline import Pipeline
 from instantstart_sandbox.kubernetes.resources import Resource, Scale
 from instantstart_sandbox.kubernetes.store import MODIFIED
@@ -73,7 +83,8 @@ def change(pipeline: Pipeline, resource: Resource, place: Place, edit: Callable[
         raise bad_request(f"the name of the object ({named}) does not match the name on the URL ({name})")
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request("json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32")
+        why = "json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32"
+        raise nameless_invalid(bad_value("patch", json.dumps(json.dumps(wanted, separators=(",", ":"))), why))
     if replicas < 0:
         scale = replace(resource, group="autoscaling", kind="Scale")
         raise invalid(scale, name, [bad_value("spec.replicas", str(replicas), "must be greater than or equal to 0")])

@@ -129,6 +129,8 @@ async def _eviction(api: Api, request: Request, target: Target) -> None:
     if request.method != "POST":
         raise method_not_allowed()
     body = await request.read()
+    if not isinstance(body, dict) or (body.get("metadata") or {}).get("name") != target.name:
+        raise bad_request("name in URL does not match name in Eviction object")
     pod = api.cluster.pipeline.entry(target.resource, target.namespace, target.name).object()
     eviction.check(api.cluster.pipeline, pod)
     options = DeleteOptions.read(body.get("deleteOptions") or {}, request.query)

@@ -169,6 +169,12 @@ def stateful_set(obj: Object) -> list[Cause]:
     policy = spec.get("podManagementPolicy", "OrderedReady")
     if policy not in ("OrderedReady", "Parallel"):
         causes.append(bad_value("spec.podManagementPolicy", f'"{policy}"', "must be 'OrderedReady' or 'Parallel'"))
+    way = spec.get("updateStrategy") or {}
+    if way.get("type", "RollingUpdate") not in ("RollingUpdate", "OnDelete"):
+        rolling = way.get("rollingUpdate")
+        shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")} if rolling is not None else None
+        told = _shown({"Type": way["type"], "RollingUpdate": shown})
+        causes.append(bad_value("spec.updateStrategy", told, "must be 'RollingUpdate' or 'OnDelete'"))
     causes += at_least_zero(spec, ("replicas", "minReadySeconds"), "spec") + _selector(spec, "statefulset")
     claims = {(c.get("metadata") or {}).get("name", "") for c in spec.get("volumeClaimTemplates") or ()}
     return causes + _unmatched(spec) + _template(spec, claims) + _always(spec, "StatefulSet")

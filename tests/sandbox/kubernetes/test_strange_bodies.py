@@ -201,8 +201,8 @@ def patches(pipeline: Pipeline, resource: Resource, namespace: str | None, body:
         attempt(lambda request=request: pipeline.patch(resource, namespace, name, request, Options()))
         odd = (PATCHES[kind], data.draw(st.sampled_from(({"$patch": "delete"}, {"spec": {"$patch": "odd"}}, {"$retainKeys": 5}, *JUNK))))
         attempt(lambda odd=odd: pipeline.patch(resource, namespace, name, copy.deepcopy(odd), Options()))
-    replaced = [{"op": "replace", "path": "/" + "/".join(map(str, p)), "value": None} for p in paths(body)[:3]]
-    drawn = data.draw(st.one_of(st.lists(st.sampled_from(OPERATIONS), max_size=3), st.sampled_from(JUNK)))
+    replaced: Any = [{"op": "replace", "path": "/" + "/".join(map(str, p)), "value": None} for p in paths(body)[:3]]
+    drawn: Any = data.draw(st.one_of(st.lists(st.sampled_from(OPERATIONS), max_size=3), st.sampled_from(JUNK)))
     for operations in (replaced, drawn):
         request = (PATCHES["json"], copy.deepcopy(operations))
         attempt(lambda request=request: pipeline.patch(resource, namespace, name, request, Options()))
