@@ -48,7 +48,8 @@ def full_disk(house: House) -> Iterator[None]:
     try:
         yield
     finally:
-        resource.prlimit(process, resource.RLIMIT_FSIZE, before)
+        with contextlib.suppress(ProcessLookupError):  # it was killed meanwhile
+            resource.prlimit(process, resource.RLIMIT_FSIZE, before)
 
 
 def refusal(house: House, method: str, path: str, body: Any = None) -> dict[str, Any]:
