@@ -9,22 +9,23 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx2
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
-from tests.clusters.conftest import shared_room, shared_sandbox  # noqa: F401 - fixtures
-from tests.clusters.test_door import Door
+from tests.capacity.doors import Door
+from tests.clusters.conftest import Job
 from tests.clusters.worlds import SandboxProcess
 
-from instantstart import main
 from instantstart.base import names, problems
 from instantstart.capabilities.capacity.fleet import views
 from instantstart.capabilities.room import Room
 from instantstart.ensure import remembered
 from instantstart.ensure.fleets import NEURON, Held, Ledger, Machine, State, Sums, devices, share
 from instantstart.ensure.remembered import ClusterFacts, GroupFacts, Remembered
+from instantstart.faces.cli import main as cli
+from instantstart.faces.cli import session
 from instantstart.faces.mcp import projections
 from instantstart.faces.mcp.catalog import Shape
 from instantstart.kube import briefs, cache, shapes
@@ -202,17 +203,11 @@ def test_what_waits_for_one_place_is_told_there_and_what_may_go_anywhere_in_the_
 
 
 @pytest.fixture(scope="module")
-def door(shared_room: Room) -> Iterator[Door]:  # noqa: F811
-    """The app of the room."""
-    assert main.first_admin(shared_room)
-    secret = (shared_room.settings.data_dir / main.ADMIN_FILE).read_text().strip()
-    with TestClient(main.application(shared_room), base_url="http://127.0.0.1:3099", raise_server_exceptions=False) as client:
-        yield Door(client, secret)
+def crowd(shared_room: Room, shared_sandbox: SandboxProcess, standing: Job) -> Iterator[str]:
+    """An EKS cluster of ours with nodes and pods; its tag. Its watches are cut each second: the tests must not see it.
 
-
-@pytest.fixture(scope="module")
-def crowd(shared_room: Room, shared_sandbox: SandboxProcess) -> Iterator[str]:  # noqa: F811
-    """An EKS cluster of ours with nodes and pods; its tag. Its watches are cut each second: the tests must not see it."""
+    ``standing`` comes first, since its making empties the account.
+    """
     sandbox, tag = shared_sandbox, f"t-{secrets.token_hex(3)}"
     sandbox.clear()
     sandbox.admin("settings", **{**Weather().dump(), "eks_create_seconds": 1.0, "watch_cut_seconds": 1.0})
@@ -220,7 +215,7 @@ def crowd(shared_room: Room, shared_sandbox: SandboxProcess) -> Iterator[str]:  
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
     role = sandbox.client("iam").create_role(RoleName=tag, AssumeRolePolicyDocument=document)["Role"]["Arn"]
     sandbox.warp(120)
-    subnets = [s["SubnetId"] for s in sandbox.client("ec2").describe_subnets()["Subnets"]][:2]
+    subnets = [s["SubnetId"] for s in sandbox.client("ec2").describe_subnets()["Subnets"] if s.get("DefaultForAz")][:2]
     name = names.Names(tag, "us-west-2", "").eks_cluster
     made = sandbox.client("eks").create_cluster(
         name=name, roleArn=role, resourcesVpcConfig={"subnetIds": subnets}, accessConfig={"authenticationMode": "API"},
@@ -281,7 +276,7 @@ def test_pods_that_wait_are_paged_oldest_first_each_once_with_the_reason(door: D
     assert door.get(f"/clusters/{crowd}/fleet/pending", namespace="kube-system")["items"] == []
 
 
-def test_a_reading_makes_no_call_of_aws(door: Door, crowd: str, shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_reading_makes_no_call_of_aws(door: Door, crowd: str, shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "FRESH_SECONDS", 1e6)
     door.get(f"/clusters/{crowd}/fleet")
     before = shared_sandbox.last_call()
@@ -292,7 +287,7 @@ def test_a_reading_makes_no_call_of_aws(door: Door, crowd: str, shared_sandbox: 
     assert calls == []
 
 
-def test_what_happens_to_pods_and_nodes_is_seen(door: Door, crowd: str, shared_room: Room) -> None:  # noqa: F811
+def test_what_happens_to_pods_and_nodes_is_seen(door: Door, crowd: str, shared_room: Room) -> None:
     kube = kube_of(shared_room, crowd)
     kube.delete("Pod", "waiting-000000", "default")
     kube.patch("Node", "hyperpod-i-00000000000000000", {"spec": {"unschedulable": True}})
@@ -304,7 +299,7 @@ def test_what_happens_to_pods_and_nodes_is_seen(door: Door, crowd: str, shared_r
     until(lambda: door.get(path)["nodes"]["cordoned"] == 0)
 
 
-def test_a_cut_watch_is_told_with_since_when_and_why_and_is_live_again(door: Door, crowd: str, shared_sandbox: SandboxProcess) -> None:  # noqa: F811
+def test_a_cut_watch_is_told_with_since_when_and_why_and_is_live_again(door: Door, crowd: str, shared_sandbox: SandboxProcess) -> None:
     path = f"/clusters/{crowd}/fleet"
     door.get(path)
     shared_sandbox.fault("kubernetes:(watch|list)/(nodes|pods)", code="unavailable", count=None)
@@ -319,11 +314,17 @@ def test_a_cut_watch_is_told_with_since_when_and_why_and_is_live_again(door: Doo
 
 
 def test_wrong_questions_are_told_with_their_field(door: Door, crowd: str) -> None:
-    assert door.refusal("GET", "/clusters/nowhere/fleet", 404)["code"] == "cluster.unknown"
-    for query, pointer in (("cursor=%C3%A9", "/cursor"), ("limit=0", "/query/limit"), ("namespace=No_Name", "/query/namespace")):
-        told = door.refusal("GET", f"/clusters/{crowd}/fleet/pending?{query}", 422)
+    assert door.refusal(404, "GET", "/clusters/nowhere/fleet")["code"] == "cluster.unknown"
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"cursor": "é"}, "/cursor"),
+        ({"cursor": "bnVsbA"}, "/cursor"),
+        ({"limit": 0}, "/query/limit"),
+        ({"namespace": "No_Name"}, "/query/namespace"),
+    )
+    for query, pointer in wrong:
+        told = door.refusal(422, "GET", f"/clusters/{crowd}/fleet/pending", **query)
         assert [f["pointer"] for f in told["fields"]] == [pointer]
-    told = door.refusal("GET", f"/clusters/{crowd}/fleet?group=-&instance_type=p5", 422)
+    told = door.refusal(422, "GET", f"/clusters/{crowd}/fleet", group="-", instance_type="p5")
     assert {f["pointer"] for f in told["fields"]} == {"/query/group", "/query/instance_type"}
 
 
@@ -337,7 +338,7 @@ def test_an_agent_is_told_the_same_in_few_words(door: Door, crowd: str) -> None:
 def test_what_aws_said_stays_with_its_age_when_it_cannot_be_asked(
     door: Door,
     crowd: str,
-    shared_sandbox: SandboxProcess,  # noqa: F811
+    shared_sandbox: SandboxProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = f"/clusters/{crowd}/fleet"
@@ -350,7 +351,7 @@ def test_what_aws_said_stays_with_its_age_when_it_cannot_be_asked(
     until(lambda: door.get(path)["freshness"]["groups_because"] is None)
 
 
-def test_a_forgotten_fact_is_asked_anew(shared_room: Room, crowd: str) -> None:  # noqa: F811
+def test_a_forgotten_fact_is_asked_anew(shared_room: Room, crowd: str) -> None:
     kept = Remembered()
     first = kept.facts(shared_room, crowd)
     assert kept.facts(shared_room, crowd) is first
@@ -361,7 +362,7 @@ def test_a_forgotten_fact_is_asked_anew(shared_room: Room, crowd: str) -> None: 
 def test_a_cluster_that_is_gone_is_neither_remembered_nor_watched(
     door: Door,
     crowd: str,
-    shared_room: Room,  # noqa: F811
+    shared_room: Room,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path, arn = f"/clusters/{crowd}/fleet", kube_of(shared_room, crowd).ref.arn
@@ -377,3 +378,43 @@ def test_a_cluster_that_is_gone_is_neither_remembered_nor_watched(
 
 def gone(room: Room, tag: str) -> ClusterFacts:
     raise problems.NotFound("eks.not_found", f"There is no EKS cluster of {tag}.")
+
+
+class InProcess(httpx2.BaseTransport):
+    """The command line's wire to the app of the test."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = self.door.client.request(request.method, str(request.url), headers=dict(request.headers), content=request.read())
+        return httpx2.Response(answer.status_code, headers={"content-type": answer.headers["content-type"]}, content=answer.content)
+
+
+def test_the_command_line_shows_the_fleet_and_what_waits(
+    door: Door, crowd: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "transport", InProcess(door))
+    monkeypatch.setenv("INSTANTSTART_URL", "http://127.0.0.1:3099")
+    monkeypatch.setenv("INSTANTSTART_TOKEN", door.headers["Authorization"].removeprefix("Bearer "))
+    assert cli.run(["fleet", "get", crowd]) == 0
+    shown = capsys.readouterr()
+    assert [line.split()[:4] for line in shown.out.splitlines()[1:]] == [[f"workers-{n}", TYPE, "-", "10"] for n in range(4)]
+    assert f"{GPU}: 320 total" in shown.err
+    assert cli.run(["fleet", "get", crowd, "--group", "workers-1", "-o", "json"]) == 0
+    assert [g["group"] for g in json.loads(capsys.readouterr().out)["groups"]] == ["workers-1"]
+    assert cli.run(["fleet", "pending", crowd, "--limit", "3"]) == 0
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 4
+    assert "There are more" in shown.err
+    assert cli.run(["fleet", "pending", crowd, "--group", "-"]) == 2
+    assert "/query/group" in capsys.readouterr().err
+
+
+def test_what_sagemaker_knows_of_a_group_stands_beside_its_nodes(door: Door, standing: Job) -> None:
+    told = door.get("/clusters/standing/fleet")
+    (group,) = [g for g in told["groups"] if g["group"]]
+    assert (group["group"], group["capacity_type"], group["nodes"]["wanted"], group["nodes"]["usable"]) == ("workers", "on_demand", 1, 1)
+    assert [(a["total"], a["used"], a["idle"]) for a in group["accelerators"]] == [(1, 0, 1)]
+    assert group["idle"]["nodes"] == 1
+    assert told["freshness"]["state"] == "live"
