@@ -221,6 +221,10 @@ def test_a_message_of_sagemaker_is_told_as_the_last_problem_and_not_of_a_node_th
     assert "no capacity" not in judging.judge_reboot(BEFORE, Now(instance(A, message="no capacity"), raw())).because
 
 
+NEW = raw()
+NEW["status"]["conditions"] = [{"type": "Ready", "status": "False", "message": "NetworkReady=false reason:NetworkPluginNotReady"}]
+
+
 @pytest.mark.parametrize(
     ("told", "node", "state"),
     [
@@ -234,6 +238,7 @@ def test_a_message_of_sagemaker_is_told_as_the_last_problem_and_not_of_a_node_th
         (instance(A, status="Pending"), None, "starting"),
         (instance(A, status="ShuttingDown"), raw(), "recovering"),
         (instance(A), None, "unknown"),
+        (instance(A), NEW, "starting"),
     ],
 )
 def test_health_is_one_word(told: Instance, node: dict[str, Any] | None, state: str) -> None:

@@ -27,6 +27,8 @@ FAULT_DETAILS = nodes.PREFIX + "fault-details"
 _RECOVERING = frozenset({"UnschedulablePendingReplacement", "UnschedulablePendingReboot"})
 _STARTING = frozenset({"Pending", "AttachInProgress", "SystemUpdating"})
 _EVENTS_SHOWN = 20
+#: the kubelet's reason while the network plugin of a new node is not up
+_NO_NETWORK_YET = "NetworkPluginNotReady"
 
 
 @dataclass(frozen=True)
@@ -292,6 +294,8 @@ def _state(told: Instance, node: NodeView | None) -> Health:
         return "starting"
     if node is None:
         return "unknown"
+    if not node.ready and _NO_NETWORK_YET in (node.because or ""):
+        return "starting"
     return "healthy" if node.ready else "unhealthy"
 
 
