@@ -109,6 +109,18 @@ class Ground:
         return sorted(lines)
 
 
+#: what two right runs may differ in: moments, ids of file systems, and digests over them
+_MASKS = (
+    (_LONG_ID, r"\1-*"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z"), "*"),
+    (re.compile(r"\bfs-[0-9a-f]{17}\b"), "fs-*"),
+    (re.compile(r'"mountname": "[^"]*"'), '"mountname": "*"'),
+    (re.compile(r"sha256:[0-9a-f]{64}"), "sha256:*"),
+)
+#: pods that came before their identity are restarted, those that came after it are not
+_RESTARTED = '[{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "*"}}}}}]'
+
+
 def objects(kube: KubeCluster) -> list[str]:
     """Every Kubernetes object that we own a field of: its name, what we own of it, and what it says there."""
     found = []
@@ -119,8 +131,11 @@ def objects(kube: KubeCluster) -> list[str]:
             if owned:
                 said = json.dumps([_said(item, fields) for fields in owned], sort_keys=True)
                 name = f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
-                found.append(_LONG_ID.sub(r"\1-*", f"object {resource['kind']} {name} {said}"))
-    return found
+                line = f"object {resource['kind']} {name} {said}"
+                for pattern, mask in _MASKS:
+                    line = pattern.sub(mask, line)
+                found.append(line)
+    return [line for line in found if not line.endswith(_RESTARTED)]
 
 
 def _listable(kube: KubeCluster) -> list[dict[str, Any]]:
