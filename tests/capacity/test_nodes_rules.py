@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from instantstart.base import problems
-from instantstart.capabilities.capacity.nodes import judging, rules, software, specs, views
+from instantstart.capabilities.capacity.nodes import judging, rules, software, specs, stages, views
 from instantstart.capabilities.capacity.nodes.judging import Before, Now, Phase
 from instantstart.capabilities.capacity.nodes.rules import Action, Facts
-from instantstart.ensure import nodes
+from instantstart.ensure import instances, nodes
 from instantstart.ensure.instances import Instance
 from instantstart.kube import shapes
 
@@ -284,3 +285,15 @@ def test_a_time_of_update_is_another_stamp() -> None:
     at = dt.datetime(2026, 11, 30, tzinfo=dt.UTC)
     before, after = (instance(software="1.0.0", software_updated_at=at + dt.timedelta(hours=h)) for h in (0, 1))
     assert software._stamp(before) != software._stamp(after)
+
+
+def test_without_logical_ids_a_new_instance_of_the_group_is_the_successor(monkeypatch: pytest.MonkeyPatch) -> None:
+    new, other = "i-0cccccccccccccccc", "i-0dddddddddddddddd"
+    listed = [instance(B, logical_id=None), instance(new, logical_id=None), instance(other, group="cpu", logical_id=None)]
+    monkeypatch.setattr(instances, "read", lambda _aws, _cluster: tuple(listed))
+    before = {key: Before(key, key, None, "gpu") for key in (A, B)}
+    run = SimpleNamespace(learned={"baseline": {"known": [A, B]}})
+    now = stages._current(SimpleNamespace(aws=None), {"ClusterArn": "x"}, run, before)  # type: ignore[arg-type]
+    assert {key: each.instance_id if each else None for key, each in now.items()} == {A: new, B: B}
+    monkeypatch.setattr(instances, "read", lambda _aws, _cluster: tuple(listed[:1]))
+    assert stages._current(SimpleNamespace(aws=None), {"ClusterArn": "x"}, run, before)[A] is None  # type: ignore[arg-type]

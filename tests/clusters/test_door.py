@@ -161,6 +161,9 @@ def test_an_identity_that_is_not_let_in_is_named_with_the_access_entry_to_add(
         assert not detail["stages"]["connection"]
         assert principal in detail["missing"]["connection"]
         assert detail["cluster"]["hyperpod_status"] == "InService"
+        watching = standing.crank.room.kube.watching
+        for arn in watching.watched():  # the watch that was open goes on; a new one is not let in
+            watching.forget(arn)
         nodes = door.get("/clusters/standing/nodes")
         assert (nodes["total"], nodes["ready"]) == (1, 0)
         assert "Kubernetes could not be asked" in nodes["items"][0]["because"]

@@ -72,6 +72,10 @@ TABLE = {
     "admin's": Bad(
         "identity.role_too_low", "POST", "/clusters/x/forget", "cluster_forget", {"cluster": "x"}, "cluster forget x --yes", role="operator"
     ),
+    "nodes": Bad(
+        "request.invalid", "POST", "/clusters/x/node-reboots", "node_reboot", {"cluster": "x", "nodes": ["i-1"], "drain_minutes": -1},
+        "node reboot i-1 --cluster x --drain-minutes -1", {"nodes": ["i-1"], "drain_minutes": -1},
+    ),
     "not on the list": Bad("cluster.unknown", "POST", "/clusters/x/forget", "cluster_forget", {"cluster": "x"}, "cluster forget x --yes"),
 }  # fmt: skip
 
