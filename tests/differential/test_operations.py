@@ -45,6 +45,7 @@ def test_drawn_writes_are_answered_alike(real: Side, ours: Side) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_many_drawn_writes_are_answered_alike(real: Side, ours: Side) -> None:
     with ground(real) as theirs, ground(ours) as mine:
         writers = Writer(*theirs, ""), Writer(*mine, "")
