@@ -208,7 +208,6 @@ def test_reading_everything_takes_at_most_twelve_calls(panel: Panel) -> None:
     calls = [f"{c['service']}:{c['operation']}" for c in panel.sandbox.calls(since)]
     assert len(calls) <= 12, calls
     assert [link for item in told["items"] for link in item["identity"] if link["status"] != "ok"] == []
-    off = panel.switch(
-        training_operator={"enabled": False}, tiered_checkpointing={"enabled": False}, keda={"enabled": False}, cert_manager={"enabled": False}
-    )  # fmt: skip
+    names = ("training_operator", "tiered_checkpointing", "keda", "cert_manager")
+    off = panel.switch(**{name: {"enabled": False} for name in names})
     assert {o["status"] for o in off} == {"succeeded"}, off

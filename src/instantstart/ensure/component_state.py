@@ -97,8 +97,9 @@ def _verified(world: World, component: Component, status: Status) -> Status:
     links = (*links_of(world, component), *_configuration_link(world, component))
     broken = next((link for link in links if link.status in BROKEN), None)
     state, why = status.state, status.why
-    if state is State.on and broken is not None:
-        state, why = State.drifted, f"{broken.detail} Repair puts it right."
+    if state in (State.on, State.degraded) and broken is not None:
+        lame = f" {why}" if state is State.degraded else ""
+        state, why = State.drifted, f"{broken.detail} Repair puts it right.{lame}"
     return Status(
         status.name, state, why, status.version, status.available, status.by, links, status.copies, status.settings, status.waits_for_nodes
     )
