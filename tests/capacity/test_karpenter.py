@@ -22,6 +22,7 @@ from instantstart.base.outcome import Outcome
 from instantstart.capabilities.room import Room
 from instantstart.ensure import node_pools
 from instantstart.ensure.karpenter import NODE_CLAIM, NODE_CLASS, NODE_POOL, karpenter_owner
+from instantstart.faces.cli import main, session
 from instantstart.kube.client import KubeCluster
 
 KARPENTER = "/clusters/standing/karpenter"
@@ -200,7 +201,7 @@ def test_a_group_with_nodes_is_taken_over_only_with_the_approval_and_put_back(wo
     world.group("busy", instance_count=1)
     body = {"name": "gpu", "instance_groups": ["busy"]}
     plan = door.well(200, "POST", POOLS, body, dry_run=True)
-    assert plan["remove"] == ["1 nodes of busy"]
+    assert plan["remove"] == ["1 node of busy"]
     assert "starts from 0" in " ".join(plan["warnings"])
     assert door.refusal(409, "POST", POOLS, body)["code"] == "approval.missing"
     unagreed = turn(world.crank, "node_pool.add", **{**body, "instance_types": [TYPE]})
@@ -315,6 +316,65 @@ def test_a_role_that_may_not_scale_is_told_before_and_after(world: World, door: 
     assert mended.status == "succeeded", mended.problem
     assert "disabled first" in mended.sentences("switch")
     assert world.described()["ClusterRole"].endswith(world.job.site.names.karpenter_role)
+
+
+def test_the_command_line_shows_asks_and_refuses(
+    world: World, door: Door, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("INSTANTSTART_URL", "http://127.0.0.1:3099")
+    monkeypatch.setenv("INSTANTSTART_TOKEN", door.headers["Authorization"].removeprefix("Bearer "))
+    monkeypatch.setattr(session, "transport", door.client._transport)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        status = main.run(["karpenter", *arguments])
+        told = capsys.readouterr()
+        return status, " ".join((told.out + told.err).split())
+
+    status, told = run("get", "standing")
+    assert (status, "Karpenter is Disabled. It is off." in told, "No node pools." in told) == (0, True, True)
+    status, told = run("enable", "standing", "--dry-run")
+    assert "AutoScaling Enable (Karpenter); no instance group is touched" in told
+    status, told = run("pool", "add", "gpu", "--group", "workers", "--cluster", "standing")
+    assert (status, "Managed Karpenter is Disabled" in told) == (1, True)
+    world.enable()
+    world.group("gpu")
+    status, told = run("pool", "add", "gpu", "--group", "gpu", "--group", "nowhere", "--after", "0s", "--cluster", "standing")
+    assert (status, "/instance_groups/1" in told, "/consolidate_after" in told) == (2, True, True)
+    status, told = run("pool", "add", "gpu", "--group", "gpu", "--limit", "16", "--cluster", "standing")
+    assert (status, "must be key=value" in told) == (2, True)
+    status, told = run("pool", "add", "gpu", "--group", "workers", "--cluster", "standing")
+    assert (status, "1 node of workers" in told, "Nobody is there to agree" in told) == (2, True, True)
+    assert turn(world.crank, "node_pool.add", name="gpu", instance_groups=["gpu"], instance_types=[TYPE], limits={}).status == "succeeded"
+    assert "gpu yes 0 gpu" in run("pool", "list", "standing")[1]
+    assert "No nodes." in run("pool", "get", "gpu", "--cluster", "standing")[1]
+    assert run("pool", "get", "nothing", "--cluster", "standing")[0] == 2
+    status, told = run("pool", "update", "gpu", "--weight", "3", "--dry-run", "--cluster", "standing")
+    assert "weight: None -> 3" in told
+    status, told = run("disable", "standing")
+    assert (status, "NodePool gpu" in told, "add --yes" in told) == (2, True, True)
+
+
+def test_roles_decide_who_may_take_nodes_away(world: World, door: Door, shared_room: Room) -> None:
+    def call(caller: str, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        headers = {"Authorization": f"Bearer {issued[caller]}"}
+        return door.client.request(method, f"/api/v1{path}", json=body, headers=headers, params=query)
+
+    issued = {
+        name: door.well(201, "POST", "/tokens", {"name": f"k-{name}", "role": role, "kind": kind})["token"]
+        for name, role, kind in (("viewer", "viewer", "person"), ("operator", "operator", "person"), ("agent", "operator", "agent"))
+    }
+    assert call("viewer", "GET", KARPENTER).status_code == 200
+    assert call("viewer", "PUT", KARPENTER, {}).json()["code"] == "identity.role_too_low"
+    assert call("operator", "DELETE", KARPENTER).status_code == 403
+    world.enable()
+    world.group("busy", instance_count=1)
+    body = {"name": "gpu", "instance_groups": ["busy"]}
+    plan = call("operator", "POST", POOLS, body, dry_run=True).json()
+    assert call("operator", "POST", POOLS, body, approval=plan["approval"]).json()["code"] == "identity.role_too_low"
+    plan = call("agent", "POST", POOLS, body, dry_run=True).json()
+    waits = call("agent", "POST", POOLS, body, approval=plan["approval"])
+    assert (waits.status_code, waits.json()["status"]) == (202, "awaiting_approval")
+    door.well(202, "POST", f"/operations/{waits.json()['id']}:reject")
 
 
 @pytest.mark.slow

@@ -125,6 +125,8 @@ class Iam:
             yield policies.Question(action, resource, keys | tags)
         for role in resources.passed_roles(call.service, call.operation, call.params):
             service = "pods.eks" if call.operation.endswith("PodIdentityAssociation") else call.service
+            if role == call.params.get("ClusterRole"):  # the role that managed Karpenter acts by (facts A8.1, A8.3)
+                service = "hyperpod.sagemaker"
             yield policies.Question("iam:PassRole", role, keys | {"iam:passedtoservice": [f"{service}.{wire.dns_suffix_of('aws')}"]})
 
     def _demand(self, documents: list[tuple[str, policies.Document]], question: policies.Question, context: Context, service: str) -> None:

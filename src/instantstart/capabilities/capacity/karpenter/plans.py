@@ -18,7 +18,7 @@ from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster, Resource
 
 _TAKEN = (
-    "{group} has {count} nodes, which Karpenter did not ask for: they are removed and the group starts from 0. "
+    "{group} has {nodes}, which Karpenter did not ask for: they are removed and the group starts from 0. "
     "The count is noted and put back when Karpenter is switched off."
 )
 
@@ -154,7 +154,17 @@ def _told(wanted: Mapping[str, Any]) -> str:
 
 
 def _gone(taken: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(f"{count} nodes of {group}" for group, count in taken.items())
+    return tuple(f"{_nodes(count)} of {group}" for group, count in taken.items())
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def _shown(found: Resource) -> str:
+    """``NodePool gpu``; what others made is marked, since it goes too."""
+    foreign = "" if node_pools.is_ours(found) else " (not made by InstantStart)"
+    return f"{found['kind']} {found['metadata']['name']}{foreign}"
 
 
 def _loss(kube: KubeCluster, taken: Mapping[str, int]) -> list[str]:
@@ -162,13 +172,13 @@ def _loss(kube: KubeCluster, taken: Mapping[str, int]) -> list[str]:
     if not taken:
         return []
     names = [n.name for n in nodes.read(kube) if n.group in taken]
-    return [*(_TAKEN.format(group=g, count=n) for g, n in taken.items()), *_work(kube, names)]
+    return [*(_TAKEN.format(group=g, nodes=_nodes(n)) for g, n in taken.items()), *_work(kube, names)]
 
 
 def _work(kube: KubeCluster, names: list[str]) -> list[str]:
     pods = len([p for p in drains.pods_on(kube, names) if drains.moves(p)]) if names else 0
     found = drains.busy(kube, names) if names else ()
-    return [f"{pods} pods run on these nodes and are ended.", *(f"{work} is ended." for work in found)] if pods else []
+    return [f"{pods} pod{'s' * (pods != 1)} on these nodes end.", *(f"{work} is ended." for work in found)] if pods else []
 
 
 def find_pool(kube: KubeCluster, name: str) -> Resource:
@@ -200,7 +210,7 @@ def plan_delete(room: Room, where: Site, pool: str) -> Prepared:
     sharing = [p["metadata"]["name"] for p in kube.list(NODE_POOL) if node_pools.class_of(p) == owner]
     claims = [c for c in kube.list(NODE_CLAIM) if (c["metadata"].get("labels") or {}).get(karpenter.POOL_LABEL) == pool]
     names = [str(c["status"]["nodeName"]) for c in claims if (c.get("status") or {}).get("nodeName")]
-    remove = [f"NodePool {pool}", *(f"{len(claims)} nodes" for _ in claims[:1])]
+    remove = [_shown(present), *(_nodes(len(claims)) for _ in claims[:1])]
     keep: list[str] = []
     if owner and sharing == [pool]:
         remove.append(f"HyperpodNodeClass {owner}")
@@ -219,12 +229,11 @@ def plan_disable(room: Room, where: Site) -> Prepared:
     names = [str(c["status"]["nodeName"]) for c in claims if (c.get("status") or {}).get("nodeName")]
     counts = {g: n for c in classes for g, n in node_pools.counts_before(c).items()}
     remove = (
-        *(f"NodePool {p['metadata']['name']}" for p in pools),
-        *(f"HyperpodNodeClass {c['metadata']['name']}" for c in classes),
-        *(f"{len(claims)} nodes" for _ in claims[:1]),
+        *(_shown(each) for each in (*pools, *classes)),
+        *(_nodes(len(claims)) for _ in claims[:1]),
         *(f"role {where.names.karpenter_role}" for _ in (1,) if str(cluster.get("ClusterRole", "")).endswith(where.names.karpenter_role)),
     )
-    change = (f"HyperPod cluster {where.hyperpod_cluster}: AutoScaling Disable", *(f"{g}: back to {n} nodes" for g, n in counts.items()))
+    change = (f"HyperPod cluster {where.hyperpod_cluster}: AutoScaling Disable", *(f"{g}: back to {_nodes(n)}" for g, n in counts.items()))
     status = karpenter.autoscaling_status(cluster)
     target = specs.DisableTarget(tag=where.tag, region=where.aws.region)
     plan = Plan(change=change, remove=remove, warnings=tuple(_work(kube, names)))

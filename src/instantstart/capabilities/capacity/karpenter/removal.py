@@ -154,14 +154,17 @@ def restore_counts(room: Room, run: Run) -> Outcome:
     where = site(room, run.spec)
     cluster = scaling.get_cluster(where)
     wanted, left = run.learned["survey"]["counts"], run.learned["baseline"]["counts"]
-    restored = {}
+    restored, kept = {}, []
     for name, baseline in left.items():
         group, count = groups.find(cluster, name), int(wanted[name])
         if group is None or count <= baseline:
             continue
+        if int(group["TargetCount"]) not in scaling.ladder(baseline, count):
+            kept.append(f"{name} has another count by now, and is left as it is.")
+            continue
         _add(where, cluster, group, (baseline, count), run)
         restored[name] = count
-    return Done({"restored": restored}, already=not restored)
+    return Done({"restored": restored}, already=not restored, note=" ".join(kept) or None)
 
 
 def _add(where: Any, cluster: dict[str, Any], group: dict[str, Any], span: tuple[int, int], run: Run) -> None:

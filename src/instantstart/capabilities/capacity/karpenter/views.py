@@ -181,11 +181,15 @@ def _why_not(pool: Resource, owner: Resource | None, claims: Sequence[NodeClaim]
         return f"{why}."
     refused = [c for c in claims if c.state == "refused"]
     if refused:
-        return f"{len(refused)} nodes cannot be had now: {refused[0].because}"
+        return f"{_nodes(len(refused))} cannot be had now: {refused[0].because}"
     coming = [c for c in claims if c.state in ("requested", "launched")]
     if coming:
-        return f"{len(coming)} nodes are on their way: {coming[0].because}"
+        return f"{_nodes(len(coming))} on the way: {coming[0].because}"
     return waiting[0] if waiting else None
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"
 
 
 def _waiting(kube: KubeCluster) -> list[str]:
