@@ -1,4 +1,4 @@
-"""A cluster that stands, made once for each module; its door with a running engine; the engine turned by hand beside it."""
+"""A cluster that stands, made once for each module; its door; and the engine turned by hand beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["shared_room", "shared_sandbox"]
 
 @pytest.fixture(scope="module")
 def door(shared_room: Room) -> Iterator[Door]:
-    """The app as the process serves it, with its engine running."""
+    """The app as the process serves it; what it accepts is queued, and turned by hand."""
     token = main.first_admin(shared_room)
     assert token
     secret = (shared_room.settings.data_dir / main.ADMIN_FILE).read_text().strip()

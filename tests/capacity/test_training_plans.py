@@ -57,6 +57,7 @@ def test_a_purchase_shows_its_price_and_needs_the_approval_of_that_plan(
     assert sent == []
     begun = door.well(202, "POST", "/training-plans", body, approval=told["approval"])
     assert begun["workflow"] == "training_plan.buy"
+    door.call("POST", f"/operations/{begun['id']}:cancel")
     assert door.refusal(409, "POST", "/training-plans", body, approval=told["approval"])["code"] in (
         "approval.missing",
         "training_plan.name_taken",
