@@ -30,7 +30,7 @@ NO_CHANGE = frozenset({"cluster.verify"})
 #: one of each, however often the process died
 SINGLE = ("vpc ", "eks ", "hyperpod ", "stack ", "nat-gateway ", "oidc ", "internet-gateway ")
 
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = pytest.mark.timeout(2400)
 
 
 def _each(chosen: tuple[Scenario, ...], when: tuple[str, ...], daily: tuple[str, str] = ("", "")) -> list[object]:

@@ -66,7 +66,7 @@ def _laid_out(station: Station, what: Scenario) -> Ground:
     return station.ground(what.after) if what.after else station.empty()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("what", "stage"),
     [pytest.param(w, s, id=f"{w.workflow}-{s}", marks=[] if (w.workflow, s) in DAILY else pytest.mark.slow) for w, s in CUT],
@@ -80,7 +80,7 @@ def test_cut_after_a_stage(known_calls: None, station: Station, emptiness: list[
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("looks", range(5, 105, 9))
 def test_a_creation_cut_between_any_two_looks(known_calls: None, station: Station, emptiness: list[list[str]], looks: int) -> None:
     empty, what = _empty(station, emptiness), scenario("cluster.create")

@@ -49,7 +49,7 @@ def _marks(course: Course, profile: Profile) -> list[pytest.MarkDecorator]:
     return [] if (course.name, profile.name) in DAILY else [pytest.mark.slow]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize(
     ("course", "profile"),
     [pytest.param(c, p, id=f"{c.name}-{p.name}", marks=_marks(c, p)) for c in COURSES for p in PROFILES if _chosen(c, p)],
