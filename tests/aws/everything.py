@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from starlette.testclient import TestClient
 from tests.aws import capacity_calls
 from tests.aws.acting import ROLE, composed, make_role
 from tests.clusters.crank import Crank, Turned
 from tests.clusters.strangers import Stranger
 from tests.clusters.worlds import SandboxProcess
+from tests.weather import scenarios
+from tests.weather.ground import Ground
 
+from instantstart import main
 from instantstart.base import names
 from instantstart.capabilities.capacity.nodes import views as nodes
 from instantstart.capabilities.clusters import plans, specs, views, workflows
@@ -24,7 +29,55 @@ from instantstart.ensure import sites
 from instantstart.ensure.sites import Site
 
 TYPE = "ml.g5.8xlarge"
+#: what the paths and questions of reads name: things of the scenarios, and things that are not there
+_KNOWN = {
+    "group": scenarios.GROUP,
+    "namespace": "default",
+    "claim": scenarios.CLAIM,
+    "pool": scenarios.POOL,
+    "plan": "no-such-plan",
+    "feature": "fsx_csi",
+    "key": "no/such/object",
+    "repository": "no-such-repository",
+    "image": "no-such-repository:latest",
+    "instance_type": "ml.p5.48xlarge",
+}
 ALL = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+
+
+#: journeys' beginnings that ``step_by_step`` makes in a VPC of its own
+_MADE_BEFORE = frozenset({"eks.create", "cluster.connect", "dependencies.configure", "hyperpod.create", "storage.configure"})
+
+
+class Here:
+    """The sandbox with a region of its own: what scenarios do outside the product is done there."""
+
+    def __init__(self, sandbox: SandboxProcess, region: str) -> None:
+        self._sandbox, self._region = sandbox, region
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sandbox, name)
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """A boto3 client there."""
+        return self._sandbox.client(service, region or self._region)
+
+
+@dataclass
+class Grounds(Ground):
+    """The ground of the scenarios (tests/weather) in any region."""
+
+    region: str = ""
+    zone: str = ""
+
+    def place(self) -> dict[str, Any]:
+        """What every scenario knows."""
+        return {"tag": self.tag, "region": self.region, "zone": self.zone, "instance_type": TYPE}
+
+    @property
+    def site(self) -> Site:
+        """Where the cluster lives."""
+        return sites.site(self.room, Target(tag=self.tag, region=self.region))
 
 
 class Everything:
@@ -47,14 +100,47 @@ class Everything:
         """Every workflow, and every read."""
         self.look()
         self.whole()
+        self.look_at()
         capacity_calls.instance_groups(self)
         capacity_calls.training_plans(self)
-        self.look_at()
-        self.delete()
-        self.step_by_step()
         self.delete()
         self.imported()
         self.delete()
+        self.step_by_step()
+        self.journey()
+
+    def journey(self) -> None:
+        """Every other workflow of every slice, by the scenarios: a new workflow is in them or the build fails (tests/weather)."""
+        sandbox: Any = Here(self.sandbox, self.region)
+        ground = Grounds(sandbox, self.room, self.tag, region=self.region, zone=self.zones[1])
+        for each in scenarios.journey():
+            if each.workflow in _MADE_BEFORE:
+                continue
+            if each.workflow == "cluster.delete":
+                self.look_at()
+                self.read_all()
+            self._keep(each.workflow, ground.run(each))
+
+    def read_all(self) -> None:
+        """Every GET of the API, about things that are there or not: none may fail on our side."""
+        app = main.application(self.room)
+        main.first_admin(self.room)
+        secret = (self.room.settings.data_dir / main.ADMIN_FILE).read_text().strip()
+        client = TestClient(app, base_url="http://127.0.0.1:3099", raise_server_exceptions=False)
+        nodes = self.sandbox.client("sagemaker", self.region).list_cluster_nodes(ClusterName=self.site.hyperpod_cluster)
+        known = _KNOWN | {"cluster": self.tag, "node": nodes["ClusterNodeSummaries"][0]["InstanceId"]}
+        for path, methods in app.openapi()["paths"].items():
+            if "get" in methods and "{operation_id}" not in path:
+                wanted = [p["name"] for p in methods["get"].get("parameters", ()) if p.get("required") and p["in"] == "query"]
+                headers = {"Authorization": f"Bearer {secret}"}
+                answer = client.get(path.format_map(known), params={name: known[name] for name in wanted}, headers=headers)
+                assert answer.status_code < 500, (path, answer.text)
+                self.told.append(answer.text)
+
+    def _keep(self, name: str, done: Turned) -> None:
+        self.told += [f"{name} {stage}: {learned!r}" for stage, learned in done.learned.items()]
+        self.told += [f"{name} {stage}: {text}" for stage, text in done.said]
+        assert done.status == "succeeded", (name, done.stopped_at, done.problem)
 
     def run(self, workflow: Any, kind: Any, **asked: Any) -> Turned:
         """One workflow to its end. Asserts that it succeeded."""
@@ -63,9 +149,7 @@ class Everything:
     def act(self, workflow: Any, target: Any) -> Turned:
         """The same for a target that has no cluster."""
         done = self.crank.run(workflow, target)
-        self.told += [f"{workflow.name} {stage}: {learned!r}" for stage, learned in done.learned.items()]
-        self.told += [f"{workflow.name} {stage}: {text}" for stage, text in done.said]
-        assert done.status == "succeeded", (workflow.name, done.stopped_at, done.problem)
+        self._keep(workflow.name, done)
         return done
 
     def look(self) -> None:
@@ -121,7 +205,7 @@ class Everything:
         stranger = Stranger(self.room, self.sandbox, self.region, name="eks-research", number=70)
         stranger.eks(mode="CONFIG_MAP", plugin="v1.16.4-eksbuild.2", admitted=False)
         self.tell(imports.list_candidates(self.room, self.region))
-        switches = dict.fromkeys(
+        switches: dict[str, Any] = dict.fromkeys(
             ("make_access_entry", "set_authentication_mode", "update_network_plugin", "enable_prefix_delegation", "install_dependencies"),
             True,
         )

@@ -13,7 +13,14 @@ from typing import Any
 import httpx2
 import pytest
 from tests.aws import ledgers
-from tests.clusters.worlds import ROOT, SandboxProcess, bundles, environment_without_aws, wait_for
+from tests.aws.acting import composed
+from tests.clusters.conftest import QUICK, TYPE, ZONE
+from tests.clusters.crank import Crank
+from tests.clusters.worlds import REGION, ROOT, SandboxProcess, bundles, environment_without_aws, wait_for
+
+from instantstart.base.outcome import Outcome
+from instantstart.capabilities.clusters import specs, workflows
+from instantstart_sandbox.world.settings import Settings as Weather
 
 #: virtual seconds for which reads do not show what was just made; longer than the test
 STALE_SECONDS = 3600.0
@@ -67,3 +74,32 @@ def test_the_token_of_a_call_is_equal_before_and_after_a_kill(sandbox: SandboxPr
     assert set(tokens) == {first["client_token"]}
     assert ledgers.check_tokens(sandbox.calls()) >= 2
     assert len(sandbox.client("cloudformation").list_stacks()["StackSummaries"]) <= 1
+
+
+def asked_with_tokens(sandbox: SandboxProcess, folder: Path, *, dying: bool) -> set[tuple[str, str, str]]:
+    """Every (service, operation, token) of one main job; ``dying``: each second outcome is lost, as by a kill after the act."""
+    sandbox.admin("settings", **{**Weather().dump(), **QUICK, "stale_reads": 15.0 if dying else 0.0})
+    sandbox.admin("reset")
+    since = sandbox.last_call()
+    with composed(sandbox.environment(), folder) as room:
+        crank = Crank(room, sandbox)
+        seen: dict[str, int] = {}
+
+        def lost(stage: str, outcome: Outcome) -> bool:
+            seen[stage] = seen.get(stage, 0) + 1
+            return dying and seen[stage] % 2 == 1
+
+        crank.discard = lost
+        spec = specs.ClusterTarget(tag="demo", region=REGION, zone=ZONE, instance_type=TYPE, cert_manager=True)
+        done = crank.run(workflows.CREATE_CLUSTER, spec)
+        assert done.status == "succeeded", (done.stopped_at, done.problem)
+    found = [c for c in sandbox.calls(since) if ledgers.takes_token(c["service"], c["operation"])]
+    assert ledgers.check_tokens(found) > 5
+    return {(c["service"], c["operation"], c["client_token"]) for c in found}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_no_token_is_another_one_after_kills_at_every_stage_and_late_reads(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    smooth = asked_with_tokens(sandbox, tmp_path / "smooth", dying=False)
+    assert asked_with_tokens(sandbox, tmp_path / "dying", dying=True) == smooth

@@ -37,7 +37,10 @@ _SERVER = frozenset(
         "RequestTimeout",
     }
 )
-_DENIED = frozenset({"AccessDenied", "UnauthorizedOperation", "Forbidden", "AuthFailure", "NotAuthorized"})
+#: the last one: the answer to a HEAD has no body, so that its status is all there is
+_DENIED = frozenset({"AccessDenied", "UnauthorizedOperation", "Forbidden", "AuthFailure", "NotAuthorized", "403"})
+#: what IAM calls the operations whose refusal cannot say it
+_ACTION_OF_HEAD = {"s3:head_bucket": "s3:ListBucket", "s3:head_object": "s3:GetObject"}
 #: our signatures are older, or younger, than AWS allows: five minutes (S3, EC2 by code, the others by their sentence)
 _CLOCK = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _CLOCK_WORDS = re.compile(r"(?i)signature (expired|not yet current)")
@@ -166,7 +169,8 @@ def _passing(folded: str, message: str, status: int, evidence: dict[str, Any]) -
 def _denied(message: str, evidence: dict[str, Any]) -> problems.Problem:
     action = _ACTION.search(message)
     deny = _DENY_TYPE.search(message)
-    name = action[1] if action else f"{evidence['service']}:{evidence['operation']}"
+    call = f"{evidence['service']}:{evidence['operation']}"
+    name = action[1] if action else _ACTION_OF_HEAD.get(call, call)
     evidence |= {"action": name, "resource": action[2] if action else None, "deny": (deny[1] or deny[2]) if deny else None}
     why = f" ({evidence['deny']})" if evidence["deny"] else ""
     return problems.Denied(
