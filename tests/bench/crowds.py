@@ -28,9 +28,10 @@ _READS = 300
 _WATCHERS, _WRITES = 50, 200
 _PAGE = 500
 _FULL_READ = {
-    "detail, all nodes, fleet": ("", "/nodes?limit=1000", "/fleet"),
-    "the same again": ("", "/nodes?limit=1000", "/fleet"),
-    "fleet alone": ("/fleet",),
+    "detail": ("",),
+    "all nodes": ("/nodes?limit=1000",),
+    "fleet": ("/fleet",),
+    "all three again": ("", "/nodes?limit=1000", "/fleet"),
 }
 #: a read while the crowd moves: pods patched a second
 _CHURN = 20.0
