@@ -79,6 +79,8 @@ def application(room: Room) -> FastAPI:
 
 def serve(given: Mapping[str, Any]) -> int:
     """Run the control plane until a signal. ``given`` overrides settings by name. Returns the exit status."""
+    from instantstart.capabilities.watchman import Watchman
+
     chosen = with_given(settings.load(), given)
     log.configure(chosen.log_level)
     os.umask(0o077)
@@ -87,10 +89,13 @@ def serve(given: Mapping[str, Any]) -> int:
     listening = listen(chosen.host, chosen.port)
     with contextlib.closing(listening):
         room = compose(chosen)
+        watchman = Watchman(room)
         try:
             room.engine.launch()  # before the server, so that a folder in use is told as a Problem
+            watchman.start()
             return _run(room, application(room), listening)
         finally:
+            watchman.stop()
             room.engine.shutdown()
             room.kube.close()
             room.store.close()

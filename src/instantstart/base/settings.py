@@ -45,6 +45,11 @@ class Settings(BaseModel):
     download_links: bool = Field(default=False, description="Let operators get links that give an object of a bucket to whoever has them.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     workers: int = Field(default=16, ge=1, le=256, description="Operations that may tick at the same time.")
+    drift_check_seconds: float = Field(
+        default=300.0,
+        ge=0,
+        description="Seconds of the world between two background checks of features and identity chains; 0: only when somebody looks.",
+    )
     simulated: bool = Field(default=False, description="Say in the console that the world behind is a sandbox.")
 
 
