@@ -125,3 +125,25 @@ def test_a_software_update_goes_in_batches(hyperpod_account: Account) -> None:
     assert (group["SoftwareUpdateStatus"], group["CurrentImageReleaseVersion"]) == ("Succeeded", "1.2.0")
     assert hyperpod_account.describe()["ClusterStatus"] == "InService"
     assert {n["CurrentImageReleaseVersion"] for n in hyperpod_account.nodes()} == {"1.2.0"}
+
+
+def test_moved_nodes_change_group_and_both_targets_and_a_token_moves_once(hyperpod_account: Account) -> None:
+    labels = {"KubernetesConfig": {"Labels": {"team": "b"}}}
+    groups = [hyperpod_account.group(), hyperpod_account.group("second", count=0, **labels)]
+    arn = hyperpod_account.hyperpod(*groups, hyperpod_account.group("cpu", "ml.m5.xlarge", 0))
+    node = hyperpod_account.nodes()[0]["InstanceId"]
+    way = {"SourceClusterArn": arn, "TargetClusterArn": arn, "SourceInstanceGroupName": "workers"}
+    move = hyperpod_account.sagemaker.move_cluster_nodes
+    first = move(**way, TargetInstanceGroupName="second", NodeIds=[node, STRANGER], ClientToken="t")
+    assert first["Successful"] == [node]
+    assert [(f["NodeId"], f["Code"]) for f in first["Failed"]] == [(STRANGER, "NodeIdNotFound")]
+    again = move(**way, TargetInstanceGroupName="second", NodeIds=[node, STRANGER], ClientToken="t")
+    assert again["Successful"] == [node]
+    assert [hyperpod_account.described_group(name)["TargetCount"] for name in ("workers", "second")] == [1, 1]
+    told = hyperpod_account.sagemaker.describe_cluster_node(ClusterName="hp", NodeId=node)["NodeDetails"]
+    assert (told["InstanceGroupName"], told["KubernetesConfig"]["CurrentLabels"]) == ("second", {"team": "b"})
+    left = hyperpod_account.nodes(InstanceGroupNameContains="workers")[0]["InstanceId"]
+    assert move(**way, TargetInstanceGroupName="cpu", NodeIds=[left])["Failed"][0]["Code"] == "NodeInstanceTypeMismatch"
+    with pytest.raises(ClientError) as refused:
+        move(**way, TargetInstanceGroupName="second", InstanceCount=1, NodeIds=[left])
+    assert code(refused) == "ValidationException"
