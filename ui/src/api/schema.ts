@@ -6,7 +6,7 @@ import { away, fromResponse } from "./problems";
 /** What the server's own document says about one field of a request. */
 export interface FieldSchema {
   name: string;
-  kind: "string" | "integer" | "boolean" | "choice" | "choices" | "strings";
+  kind: "string" | "integer" | "boolean" | "choice" | "choices" | "strings" | "mapping" | "complex";
   description: string;
   required: boolean;
   default?: unknown;
@@ -20,6 +20,8 @@ interface Node {
   anyOf?: Node[];
   enum?: string[];
   items?: Node;
+  additionalProperties?: Node | boolean;
+  patternProperties?: Record<string, Node>;
   description?: string;
   default?: unknown;
   examples?: unknown[];
@@ -81,7 +83,9 @@ function resolve(document: Document, node: Node): Node {
 
 function kindOf(node: Node, items: Node | undefined): FieldSchema["kind"] {
   if (node.enum) return "choice";
+  if (node.type === "array" && items?.properties) return "complex";
   if (node.type === "array") return items?.enum ? "choices" : "strings";
+  if (node.type === "object") return node.patternProperties || typeof node.additionalProperties === "object" ? "mapping" : "complex";
   if (node.type === "integer" || node.type === "boolean") return node.type;
   return "string";
 }

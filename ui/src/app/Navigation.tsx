@@ -18,6 +18,7 @@ function everybody(waiting: number): SideNavigationProps.Item[] {
   };
   return [
     { type: "link", text: "Clusters", href: "/clusters" },
+    { type: "link", text: "Training plans", href: "/training-plans" },
     { type: "link", text: "Operations", href: "/operations" },
     ...(waiting ? [needed] : []),
   ];

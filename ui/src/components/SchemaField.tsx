@@ -15,6 +15,7 @@ interface Props {
   onChange: (value: unknown) => void;
 }
 
+const CONSTRAINTS: Partial<Record<FieldSchema["kind"], string>> = { strings: "Separated by commas.", mapping: "As key=value, separated by commas." };
 const ACRONYMS: [RegExp, string][] = [[/\bhyperpod\b/gi, "HyperPod"], [/\b(vpc|arn|s3|eks|cidr)\b/gi, ""], [/\bid\b/g, "ID"], [/\bids\b/g, "IDs"], [/\bgib\b/g, "(GiB)"]];
 
 /** "training_plan_arn" as a label: "Training plan ARN". */
@@ -35,7 +36,7 @@ export function SchemaField({ field, value, error, onChange }: Props) {
   }
   const label = field.required ? labelOf(field.name) : optional(labelOf(field.name));
   return (
-    <FormField label={label} description={field.description} errorText={error} constraintText={field.kind === "strings" ? "Separated by commas." : undefined}>
+    <FormField label={label} description={field.description} errorText={error} constraintText={CONSTRAINTS[field.kind]}>
       <Control field={field} value={value} onChange={onChange} />
     </FormField>
   );
@@ -53,7 +54,7 @@ function Control({ field, value, onChange }: Omit<Props, "error">) {
   if (field.kind === "choice") return <Choice field={field} value={value} onChange={onChange} />;
   if (field.kind === "choices") return <Choices field={field} value={value} onChange={onChange} />;
   const placeholder = field.default !== undefined && field.default !== "" && !Array.isArray(field.default) ? String(field.default) : field.example;
-  const text = Array.isArray(value) ? value.join(", ") : String(value ?? "");
+  const text = textOf(value);
   return (
     <Input
       name={field.name}
@@ -68,12 +69,26 @@ function Control({ field, value, onChange }: Omit<Props, "error">) {
   );
 }
 
+/** A value as it is typed. */
+export function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.join(", ");
+  if (value !== null && typeof value === "object") return Object.entries(value).map(([key, each]) => `${key}=${String(each)}`).join(", ");
+  return String(value ?? "");
+}
+
 /** What a typed text means; an empty one is "left out", and a number that is none stays text for the server to refuse. */
 export function parse(field: FieldSchema, text: string): unknown {
   if (text === "") return undefined;
   if (field.kind === "integer") return /^-?\d+$/.test(text) ? Number(text) : text;
   if (field.kind === "strings") return text.split(/,\s*/);
+  if (field.kind === "mapping") return mappingOf(text);
   return text;
+}
+
+/** "a=1, b=2" as a mapping; while it is none yet it stays text, for the server to refuse. */
+function mappingOf(text: string): unknown {
+  const pairs = text.split(/,\s*/).map((each) => each.split(/=(.*)/s));
+  return pairs.every((each) => each.length > 1) ? Object.fromEntries(pairs.map(([key, value]) => [key, value])) : text;
 }
 
 function Choice({ field, value, onChange }: Omit<Props, "error">) {

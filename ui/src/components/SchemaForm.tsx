@@ -1,7 +1,7 @@
 import Spinner from "@cloudscape-design/components/spinner";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import type { Schemas } from "../api/client";
-import { useSchema } from "../api/schema";
+import { type FieldSchema, useSchema } from "../api/schema";
 import { CAPACITY_FIELDS, CapacityFields } from "./CapacityFields";
 import type { useForm } from "./form";
 import { ProblemAlert } from "./ProblemAlert";
@@ -9,7 +9,7 @@ import { SchemaField } from "./SchemaField";
 
 interface Props {
   schema: keyof Schemas;
-  form: ReturnType<typeof useForm>;
+  form: Pick<ReturnType<typeof useForm>, "values" | "errors" | "set">;
   region?: string;
   error: unknown;
   /** fields that are answered already */
@@ -21,16 +21,18 @@ export function SchemaForm({ schema, form, region, error, without = [] }: Props)
   const fields = useSchema(schema);
   if (fields.error) return <ProblemAlert error={fields.error} />;
   if (!fields.data) return <Spinner />;
-  const shown = fields.data.filter((each) => !without.includes(each.name));
+  const shown = fields.data.filter((each) => each.kind !== "complex" && !without.includes(each.name));
   const capacity = CAPACITY_FIELDS.every((name) => shown.some((each) => each.name === name));
   const plain = capacity ? shown.filter((each) => !(CAPACITY_FIELDS as readonly string[]).includes(each.name)) : shown;
+  const draw = (each: FieldSchema) => (
+    <SchemaField key={each.name} field={each} value={form.values[each.name]} error={form.errors[each.name]} onChange={(value) => form.set(each.name, value)} />
+  );
   return (
     <SpaceBetween size="l">
       <ProblemAlert error={error} shown={shown.map((each) => each.name)} />
+      {plain.filter((each) => each.required).map(draw)}
       {capacity && <CapacityFields fields={shown} region={region} values={form.values} errors={form.errors} set={form.set} />}
-      {plain.map((each) => (
-        <SchemaField key={each.name} field={each} value={form.values[each.name]} error={form.errors[each.name]} onChange={(value) => form.set(each.name, value)} />
-      ))}
+      {plain.filter((each) => !each.required).map(draw)}
     </SpaceBetween>
   );
 }

@@ -23,6 +23,13 @@ const TYPES: Record<string, StatusIndicatorProps.Type> = {
   not_managed: "info",
   unreadable: "error",
   missing: "pending",
+  // features and links
+  off: "stopped",
+  on: "success",
+  installing: "in-progress",
+  removing: "in-progress",
+  drifted: "warning",
+  wrong: "error",
   // findings
   ok: "success",
   warn: "warning",

@@ -15,14 +15,19 @@ import { ConfirmDelete } from "../../components/ConfirmDelete";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status } from "../../components/Status";
+import { FeaturesTab } from "../features/Tab";
+import { FleetPanel } from "../fleet/Panel";
+import { GroupsTab } from "../instance-groups/Tab";
+import { KarpenterTab } from "../karpenter/Tab";
+import { NodesTab } from "../nodes/Tab";
 import { OperationTable } from "../operations/OperationTable";
+import { StorageTab } from "../storage/Tab";
 import { Overview } from "./Overview";
 import { StageModal } from "./StageModal";
 import { type StageAct, STAGES, VERIFY } from "./stages";
-import { EventsTab, NodesTab, StorageTab } from "./tabs";
+import { EventsTab } from "./tabs";
 
 const CONNECT = STAGES.find((each) => each.stage === "connection")!;
-const STORAGE = STAGES.find((each) => each.stage === "storage")!;
 
 export function ClusterDetail() {
   const { cluster = "" } = useParams();
@@ -80,15 +85,28 @@ function Page({ detail }: { detail: Schemas["ClusterDetail"] }) {
         activeTabId={search.get("tab") ?? "overview"}
         onChange={({ detail: { activeTabId } }) => setSearch({ tab: activeTabId }, { replace: true })}
         tabs={[
-          { id: "overview", label: "Overview", content: <Overview detail={detail} onAct={setAct} /> },
+          { id: "overview", label: "Overview", content: <OverviewTab detail={detail} onAct={setAct} /> },
+          { id: "groups", label: "Instance groups", content: <GroupsTab cluster={cluster.tag} region={cluster.region} /> },
           { id: "nodes", label: "Nodes", content: <NodesTab cluster={cluster.tag} /> },
-          { id: "storage", label: "Storage", content: <StorageTab detail={detail} onAdd={() => setAct(STORAGE)} /> },
+          { id: "karpenter", label: "Karpenter", content: <KarpenterTab cluster={cluster.tag} /> },
+          { id: "features", label: "Features", content: <FeaturesTab cluster={cluster.tag} /> },
+          { id: "storage", label: "Storage", content: <StorageTab cluster={cluster.tag} /> },
           { id: "operations", label: "Operations", content: <OperationTable filter={{ cluster: cluster.tag }} hidden={["cluster"]} header={<Header variant="h2">Operations</Header>} /> },
           { id: "events", label: "Events", content: <EventsTab cluster={cluster.tag} /> },
         ]}
       />
       {act && <StageModal act={act} cluster={cluster} onClose={() => setAct(null)} />}
       {deleting && <ConfirmDelete cluster={cluster.tag} onClose={() => setDeleting(false)} onStarted={(operation) => navigate(`/operations/${operation.id}`)} />}
+    </SpaceBetween>
+  );
+}
+
+/** Where it stands, and what its nodes do. */
+function OverviewTab({ detail, onAct }: { detail: Schemas["ClusterDetail"]; onAct: (act: StageAct) => void }) {
+  return (
+    <SpaceBetween size="l">
+      <Overview detail={detail} onAct={onAct} />
+      {detail.stages.hyperpod && <FleetPanel cluster={detail.cluster.tag} />}
     </SpaceBetween>
   );
 }

@@ -72,6 +72,7 @@ export function ClusterList() {
                 <Button disabled={!chosen} onClick={() => chosen && setDeleting(chosen)}>
                   Delete
                 </Button>
+                <Button onClick={() => navigate("/clusters/import")}>Import</Button>
                 <Button variant="primary" onClick={() => navigate("/clusters/create")}>
                   Create cluster
                 </Button>
