@@ -27,3 +27,13 @@ def test_the_table_names_the_settings_it_speaks_of() -> None:
     spoken = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", (DOCS / "sandbox.md").read_text()))
     verbs = {name for _, name in admin.VERBS} | {"instance_type", "service_code", "default_capacity"}
     assert {word for word in spoken if word not in known | verbs} == set()
+
+
+def test_every_unkindness_has_the_tests_that_the_page_names() -> None:
+    rows = re.findall(r"^\|(.+)\|$", (DOCS / "sandbox.md").read_text().partition("## Unkind on purpose")[2].partition("\n\n**")[0], re.M)
+    assert len(rows) > 12
+    for row in rows[2:]:
+        named = re.findall(r"`(\w+/test_\w+\.py)::(test_\w+)`", row)
+        assert named, row
+        for path, test in named:
+            assert f"def {test}(" in (DOCS.parent / "tests/sandbox" / path).read_text(), test
