@@ -17,10 +17,15 @@ ONE_PAGE = {
     ("ec2", "describe_subnets"): "one subnet by its id",
     ("ec2", "describe_vpcs"): "one VPC by its id",
     ("ec2", "describe_vpc_endpoint_services"): "the service names come whole with each answer; gateway services are two",
+    ("ecr", "describe_images"): "one image by its digest or tag",
+    ("ecr", "describe_repositories"): "one repository by its name",
+    ("fsx", "describe_file_systems"): "one file system by its id",
     ("iam", "list_role_tags"): "a role has at most 50 tags, one page has 100",
     ("logs", "describe_log_streams"): "the newest five are meant",
     ("s3", "list_object_versions"): "is there one at all; or a thousand at a time, and again until none is left",
+    ("s3", "list_objects_v2"): "a folder's page, with a cursor to the next; or as many folders as are shown",
     ("sagemaker", "list_cluster_events"): "the newest are meant",
+    ("sagemaker", "list_cluster_operations"): "the newest are meant; a list of them has a cursor",
 }
 
 
