@@ -133,6 +133,15 @@ def _frozen(found: set[str] | None) -> frozenset[str] | None:
 # Who may touch it
 
 
+def check_standing(have: Mapping[str, Any]) -> None:
+    """Raise Conflict when a group is being deleted: nothing may be asked of it any more."""
+    if have["Status"] == "Deleting":
+        name = have["InstanceGroupName"]
+        raise problems.Conflict(
+            "instance_group.being_deleted", f"The group {name} is being deleted.", hint="Wait until it is gone, or use another name."
+        )
+
+
 def check_not_last(cluster: Mapping[str, Any], name: str) -> None:
     """Raise Conflict when a cluster would be left without a group: SageMaker keeps at least one."""
     others = [

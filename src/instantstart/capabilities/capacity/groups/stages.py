@@ -206,6 +206,7 @@ def request_update(room: Room, run: Run) -> Outcome:
     where, spec = site(room, run.spec), run.spec
     cluster = scaling.get_cluster(where)
     told = groups.get(cluster, spec.group)
+    rules.check_standing(told)
     before = groups.to_request(told)
     after = patched(before, spec)
     if groups.equal(before, after):
@@ -289,6 +290,7 @@ def survey(room: Room, run: Run) -> Outcome:
     where, spec = site(room, run.spec), run.spec
     cluster = scaling.get_cluster(where)
     have = groups.get(cluster, spec.group)
+    rules.check_standing(have)
     if spec.expected_count is not None:
         scaling.check_count(spec.group, have["TargetCount"], [spec.expected_count], spec.expected_count)
     return Done({"from": have["TargetCount"], "to": spec.instance_count, "by_name": scaling.is_continuous(cluster)})

@@ -133,11 +133,7 @@ def _around(room: Room, where: Site, cluster: Mapping[str, Any]) -> _Around:
     owners: dict[str, str] = {}
     found: dict[str, plans.TrainingPlan | None] = {}
     try:
-        first = cluster["VpcConfig"]["Subnets"][0]
-        told = aws.cached(
-            f"subnets around {first}", _KEPT_SECONDS, lambda: network.list_subnets(aws, network.get_subnet(aws, first).vpc_id)
-        )
-        subnets = {s.subnet_id: s for s in told}
+        subnets = _subnets(where, cluster)
     except problems.Problem as problem:
         unread.append(f"zones: {problem.detail}")
     try:
@@ -151,6 +147,18 @@ def _around(room: Room, where: Site, cluster: Mapping[str, Any]) -> _Around:
             unread.append(f"training plan: {problem.detail}")
     default = tuple(cluster.get("VpcConfig", {}).get("Subnets", ()))
     return _Around(subnets, found, owners, _operations(room, where), default, tuple(unread))
+
+
+def _subnets(where: Site, cluster: Mapping[str, Any]) -> dict[str, network.Subnet]:
+    """The subnets of the cluster's VPC, by id: kept for a while, unless a group has one that was not there then."""
+    first = cluster["VpcConfig"]["Subnets"][0]
+
+    def look() -> list[network.Subnet]:
+        return network.list_subnets(where.aws, network.get_subnet(where.aws, first).vpc_id)
+
+    known = {s.subnet_id: s for s in where.aws.cached(f"subnets around {first}", _KEPT_SECONDS, look)}
+    used = {s for g in cluster.get("InstanceGroups", ()) for s in (g.get("OverrideVpcConfig") or {}).get("Subnets", ())}
+    return known if used <= set(known) else {s.subnet_id: s for s in look()}
 
 
 def _operations(room: Room, where: Site) -> dict[str, ActiveOperation]:
