@@ -11,11 +11,12 @@ from tests.aws.acting import REGIONS, ROLE, composed, make_role
 from tests.aws.everything import Everything
 from tests.aws.granted import filled
 from tests.clusters.worlds import SandboxProcess, inventory
+from tests.differential import applied
 
 from instantstart.base import problems
 from instantstart.capabilities.clusters import specs, workflows
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def mine(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -28,9 +29,10 @@ def test_every_workflow_with_the_generated_policies(sandbox: SandboxProcess, tmp
     region = REGIONS[partition]
     keys = make_role(sandbox, filled(region, partition), region)
     sandbox.admin("settings", iam_enforcement=True)
-    with composed(keys, tmp_path) as room:
+    with composed(keys, tmp_path) as room, applied.watched() as objects:
         run = Everything(room, sandbox, region)
         run.all()
+    assert applied.unknown(objects) == [], "INSTANTSTART_RECORD=1 keeps them, to be held against a real Kubernetes"
     calls = mine(sandbox.ask("journal"))
     assert len({(c["service"], c["operation"]) for c in calls}) > 80
     assert [c for c in calls if c["error"] in ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")] == []

@@ -1,4 +1,4 @@
-"""Every Kubernetes object that the product can make. Whoever adds a maker of objects adds it to ``MAKERS``."""
+"""Every Kubernetes object that the product can make: what all workflows applied, and what makers make of all their inputs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.differential.applied import known
 
 import instantstart_sandbox
 from instantstart.ensure.volumes import S3Volume
@@ -32,7 +33,13 @@ def volumes() -> Iterator[tuple[str, Object]]:
             yield f"s3 volume {about or 'plain'} {resource['kind']}", dict(resource)
 
 
-MAKERS: tuple[Callable[[], Iterator[tuple[str, Object]]], ...] = (bundles, volumes)
+def applied() -> Iterator[tuple[str, Object]]:
+    """What the product applied while every workflow ran, one object of each shape."""
+    for number, obj in enumerate(known()):
+        yield f"applied[{number}] {obj['kind']} {obj['metadata']['name']}", obj
+
+
+MAKERS: tuple[Callable[[], Iterator[tuple[str, Object]]], ...] = (bundles, volumes, applied)
 
 
 def everything() -> list[tuple[str, Object]]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,8 @@ import httpx2
 import pytest
 import yaml
 from tests.differential.corpus import MEDIA
-from tests.differential.grounds import ground
-from tests.differential.products import everything
+from tests.differential.grounds import ground, wait
+from tests.differential.products import bundles, everything
 from tests.differential.sides import Side
 
 Object = dict[str, Any]
@@ -30,7 +33,8 @@ def resource_path(client: httpx2.Client, obj: Object, namespace: str) -> str:
     version = obj["apiVersion"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     served = client.get(root).raise_for_status().json()["resources"]
-    found = next(r for r in served if r["kind"] == obj["kind"] and "/" not in r["name"])
+    found = next((r for r in served if r["kind"] == obj["kind"] and "/" not in r["name"]), None)
+    assert found is not None, f"{obj['kind']} of {version} is not served, and no definition of it is at hand"
     middle = f"/namespaces/{namespace}" if found["namespaced"] else ""
     return f"{root}{middle}/{found['name']}/{obj['metadata']['name']}"
 
@@ -45,10 +49,41 @@ def try_apply(client: httpx2.Client, obj: Object, namespace: str) -> httpx2.Resp
     return client.request("PATCH", path, params=query, json=body, headers={"Content-Type": MEDIA["apply"]})
 
 
+@contextmanager
+def kinds(client: httpx2.Client, objects: list[tuple[str, Object]]) -> Iterator[None]:
+    """The definitions of the custom kinds among the objects, for as long as they are needed."""
+    wanted = {(obj["apiVersion"], obj["kind"]) for _, obj in objects}
+    made = []
+    for definition in every_definition():
+        spec = definition["spec"]
+        served = {(f"{spec['group']}/{v['name']}", spec["names"]["kind"]) for v in spec["versions"]}
+        if wanted & served and client.post(_DEFINITIONS, json=definition).status_code == 201:
+            made.append(definition["metadata"]["name"])
+            version, kind = min(wanted & served)
+            wait(partial(_serves, client, version, kind), f"{kind} is not served")
+    try:
+        yield
+    finally:
+        for name in made:
+            client.delete(f"{_DEFINITIONS}/{name}")
+
+
+def _serves(client: httpx2.Client, version: str, kind: str) -> bool:
+    answer = client.get(f"/apis/{version}")
+    return answer.status_code == 200 and any(r["kind"] == kind for r in answer.json()["resources"])
+
+
+def every_definition() -> Iterator[Object]:
+    """Definitions among the bundles first, then those of the shared folder, where it is there."""
+    yield from (obj for _, obj in bundles() if obj["kind"] == "CustomResourceDefinition")
+    for path in definitions():
+        yield yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+
+
 def refusals(side: Side, objects: list[tuple[str, Object]]) -> list[str]:
     """What one side has against the objects, warnings included."""
     told = []
-    with ground(side) as (client, namespace):
+    with ground(side) as (client, namespace), kinds(client, objects):
         for about, obj in objects:
             answer = try_apply(client, obj, namespace)
             if answer.status_code >= 300:
