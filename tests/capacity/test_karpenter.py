@@ -394,6 +394,35 @@ def test_a_kill_after_any_act_of_enabling_changes_nothing(world: World, name: st
     assert all(set(r) == {"ClusterName", "AutoScaling", "ClusterRole"} for r in sent)
 
 
+@pytest.mark.slow
+def test_every_outcome_of_pools_and_of_disabling_may_be_lost_once(world: World) -> None:
+    lost: set[tuple[str, str]] = set()
+    running = ""
+
+    def discard(stage: str, outcome: Outcome) -> bool:
+        fresh = (running, stage) not in lost
+        lost.add((running, stage))
+        return fresh
+
+    world.enable()
+    world.group("gpu")
+    world.group("busy", instance_count=1)
+    before = {g["InstanceGroupName"]: g["TargetCount"] for g in world.described()["InstanceGroups"]}
+    world.crank.discard = discard
+    fields = {"instance_groups": ["gpu", "busy"], "instance_types": [TYPE], "limits": {}, "taken": {"busy": before["busy"]}}
+    running = "add"
+    assert turn(world.crank, "node_pool.add", name="gpu", **fields).status == "succeeded"
+    world.pod("train")
+    world.until(lambda: world.phase("train") == "Running")
+    running = "update"
+    assert turn(world.crank, "node_pool.update", pool="gpu", labels={"team": "a"}, instance_groups=["busy", "gpu"]).status == "succeeded"
+    running = "disable"
+    with counted(world.sandbox, "BatchAddClusterNodes") as added:
+        world.disable()
+    assert {g["InstanceGroupName"]: g["TargetCount"] for g in world.described()["InstanceGroups"]} == before
+    assert len({a["ClientToken"] for a in added if a["NodesToAdd"][0]["InstanceGroupName"] == "busy" and len(a["ClientToken"]) == 64}) == 1
+
+
 def schema(name: str) -> dict[str, Any]:
     """The upstream definition's schema, where it is at hand."""
     path = CRDS / f"{name}.karpenter.sh.yaml"
