@@ -56,8 +56,9 @@ def rank(version: str) -> tuple[int, ...]:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Whether a version is older than another; nothing is older than an empty one."""
-    return bool(than) and rank(version) < rank(than)
+    """Whether a version is older than another; nothing is older than an empty one. A copy of others has no build of EKS to compare."""
+    least = rank(than) if "eksbuild" in version else rank(than.partition("-eksbuild")[0])
+    return bool(than) and rank(version) < least
 
 
 def takes_inline_identity(aws: Aws, addon: str, version: str) -> bool:
