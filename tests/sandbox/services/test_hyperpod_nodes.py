@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from botocore.exceptions import ClientError
 
@@ -128,7 +130,7 @@ def test_a_software_update_goes_in_batches(hyperpod_account: Account) -> None:
 
 
 def test_moved_nodes_change_group_and_both_targets_and_a_token_moves_once(hyperpod_account: Account) -> None:
-    labels = {"KubernetesConfig": {"Labels": {"team": "b"}}}
+    labels: dict[str, Any] = {"KubernetesConfig": {"Labels": {"team": "b"}}}
     groups = [hyperpod_account.group(), hyperpod_account.group("second", count=0, **labels)]
     arn = hyperpod_account.hyperpod(*groups, hyperpod_account.group("cpu", "ml.m5.xlarge", 0))
     node = hyperpod_account.nodes()[0]["InstanceId"]
