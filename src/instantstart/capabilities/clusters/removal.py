@@ -126,11 +126,11 @@ def remove_access(room: Room, run: Run) -> Outcome:
 def remove_leftovers(room: Room, run: Run) -> Outcome:
     """Load balancers, interfaces and groups that Kubernetes made and nobody removed. Those of a cluster that stays are its own."""
     where = site(room, run.spec)
-    if where.imported:
-        return Done(already=True)
-    place = _vpc(where, run)
     going = filesystems.remove_made_step(where.aws, where.tag, run.token("file-system")) if run.spec.delete_data else None
-    return going or (leftovers.remove_step(where.aws, place) if place else None) or Done()
+    if going or where.imported:
+        return going or Done(already=True)
+    place = _vpc(where, run)
+    return (leftovers.remove_step(where.aws, place) if place else None) or Done()
 
 
 def _vpc(where: Site, run: Run) -> leftovers.Vpc | None:

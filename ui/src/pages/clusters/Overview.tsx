@@ -8,7 +8,7 @@ import Table from "@cloudscape-design/components/table";
 import type { Schemas } from "../../api/client";
 import { EmptyState } from "../../components/EmptyState";
 import { Status } from "../../components/Status";
-import { moment } from "../../components/time";
+import { TimeAgo } from "../../components/TimeAgo";
 import { nodesOf } from "./columns";
 import { type StageAct, STAGES } from "./stages";
 
@@ -36,7 +36,7 @@ function Facts({ detail }: { detail: Schemas["ClusterDetail"] }) {
         items={[
           { label: "Account", value: cluster.account },
           { label: "Region", value: cluster.region },
-          { label: "Created", value: cluster.created_at ? moment(cluster.created_at) : "-" },
+          { label: cluster.origin === "imported" ? "Created (by others)" : "Created", value: <TimeAgo at={cluster.created_at} age={cluster.age_seconds} /> },
           { label: "EKS cluster", value: named(cluster.eks_name, cluster.eks_status) },
           { label: "HyperPod cluster", value: named(cluster.hyperpod_name, cluster.hyperpod_status) },
           { label: "Kubernetes version", value: cluster.kubernetes_version ?? "-" },

@@ -56,5 +56,5 @@ export const COLUMNS: TableProps.ColumnDefinition<Cluster>[] = [
   { id: "nodes", header: "Nodes", minWidth: 150, cell: nodesOf },
   { id: "region", header: "Region", sortingField: "region", cell: (each) => each.region },
   { id: "version", header: "Kubernetes", sortingField: "kubernetes_version", cell: (each) => each.kubernetes_version ?? "-" },
-  { id: "created", header: "Created", sortingField: "created_at", cell: (each) => <TimeAgo at={each.created_at} /> },
+  { id: "created", header: "Created", sortingField: "created_at", cell: (each) => <TimeAgo at={each.created_at} age={each.age_seconds} /> },
 ];

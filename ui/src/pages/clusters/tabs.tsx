@@ -6,7 +6,7 @@ import { $api } from "../../api/client";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
-import { moment } from "../../components/time";
+import { TimeAgo } from "../../components/TimeAgo";
 
 const REFRESH_MS = 10_000;
 
@@ -29,7 +29,7 @@ export function EventsTab({ cluster }: TabProps) {
         ariaLabels={{ tableLabel: "Events of the cluster" }}
         empty={<EmptyState title="No events" />}
         columnDefinitions={[
-          { id: "at", header: "Time", width: 190, cell: (each) => moment(each.at) },
+          { id: "at", header: "Time", width: 190, cell: (each) => <TimeAgo at={each.at} age={each.age_seconds} /> },
           { id: "level", header: "Level", width: 100, cell: (each) => <Status status={each.level} /> },
           { id: "source", header: "Source", width: 130, cell: (each) => each.source },
           { id: "subject", header: "About", width: 180, cell: (each) => <span className="is-wrap">{each.subject}</span> },
