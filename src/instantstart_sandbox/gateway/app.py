@@ -134,7 +134,8 @@ class Gateway:
             raise AwsError("MissingAuthenticationToken", "Request is missing Authentication Token", 403)
         visit.call = wire.match(visit.scope, environ, visit.body)
         if not visit.internal:
-            skew.check(visit.call.service, environ.get("HTTP_X_AMZ_DATE", ""), self.world.settings.client_skew)
+            stamp = environ.get("HTTP_X_AMZ_DATE", "")
+            skew.check(visit.call.service, stamp, self.world.settings.client_skew, self.world.clock.now())
             self._weather(visit)
         with self.world.clock.lock:
             fired = self.world.clock.fired
