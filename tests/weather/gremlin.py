@@ -98,5 +98,10 @@ class Gremlin:
         kube = self._ground.kube()
         if kube is None:
             return None
-        items = [i for kind in kinds for i in kube.list(kind) if any(e["manager"] == FIELD_MANAGER for e in i["metadata"]["managedFields"])]
+        items = [
+            i
+            for kind in kinds
+            for i in kube.list(kind)
+            if any(e["manager"] == FIELD_MANAGER for e in i["metadata"].get("managedFields", ()))
+        ]
         return (kube, self._chance.choice(items)) if items else None

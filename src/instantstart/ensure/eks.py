@@ -61,7 +61,14 @@ def misfit(cluster: dict[str, Any], versions: Sequence[str]) -> tuple[str, str] 
 
 
 def ref(cluster: dict[str, Any], region: str) -> ClusterRef:
-    """How to reach the API server of an ACTIVE cluster."""
+    """How to reach the API server of a cluster. Raises Unreachable while it has none: EKS tells no endpoint of one it is still making."""
+    if not cluster.get("endpoint") or not cluster.get("certificateAuthority", {}).get("data"):
+        raise problems.Unreachable(
+            "eks.no_endpoint",
+            f"The EKS cluster {cluster['name']} is {cluster['status']} and has no API server yet.",
+            hint="Wait until it is ACTIVE.",
+            evidence={"cluster": cluster["arn"], "status": cluster["status"]},
+        )
     return ClusterRef(
         arn=cluster["arn"],
         name=cluster["name"],
