@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +11,9 @@ from tests.capacity.doors import GROUPS, Door, counted, turn
 from tests.clusters.conftest import TYPE, ZONE, Job
 from tests.clusters.crank import Crank
 from tests.clusters.worlds import SandboxProcess
+
+from instantstart.capabilities.room import Room
+from instantstart.ensure import karpenter
 
 CPU = "ml.m5.2xlarge"
 
@@ -104,6 +109,49 @@ def test_what_is_fixed_for_life_is_refused_with_the_way_out(
     told = door.refusal(422, "PATCH", f"{GROUPS}/workers", body)
     assert [f["pointer"] for f in told["fields"]] == [pointer]
     assert "new group" in told["hint"]
+
+
+@pytest.fixture
+def owned(standing: Job, shared_room: Room) -> Iterator[None]:
+    """A node class of Karpenter's that names the group ``workers``."""
+    kube = standing.site.kube(shared_room)
+    group, names = (
+        karpenter.NODE_CLASS_GROUP,
+        {"plural": "hyperpodnodeclasses", "singular": "hyperpodnodeclass", "kind": "HyperpodNodeClass"},
+    )
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"hyperpodnodeclasses.{group}"},
+        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [version]},
+    }
+    kube.apply(definition)
+    for _ in range(100):
+        kube.kinds.forget()
+        if kube.serves(karpenter.NODE_CLASS):
+            break
+        time.sleep(0.1)
+    kube.apply(
+        {"apiVersion": f"{group}/v1", "kind": "HyperpodNodeClass", "metadata": {"name": "pool"}, "spec": {"instanceGroups": ["workers"]}}
+    )
+    yield
+    kube.delete(karpenter.NODE_CLASS, "pool")
+    kube.delete("CustomResourceDefinition", f"hyperpodnodeclasses.{group}")
+
+
+def test_a_group_of_karpenters_is_not_touched_by_hand(owned: None, standing: Job, door: Door, crank: Crank) -> None:
+    assert door.get(f"{GROUPS}/workers")["group"]["owner"] == "pool"
+    told = door.refusal(409, "POST", f"{GROUPS}/workers/scale", {"instance_count": 5})
+    assert (told["code"], told["evidence"]["node_class"]) == ("instance_group.karpenter_owned", "pool")
+    assert "pool" in told["hint"]
+    checks = door.refusal(422, "PATCH", f"{GROUPS}/workers", {"deep_health_checks": ["InstanceStress"]})
+    assert [f["pointer"] for f in checks["fields"]] == ["/deep_health_checks"]
+    body = {"name": "beside", "instance_type": CPU, "instance_count": 0, "zone": ZONE}
+    assert turn(crank, "instance_group.add", **body).status == "succeeded"
+    assert door.refusal(409, "DELETE", f"{GROUPS}/workers", dry_run=True)["code"] == "instance_group.karpenter_owned"
+    assert turn(crank, "instance_group.delete", group="beside").status == "succeeded"
 
 
 def test_the_last_group_stays(standing: Job, door: Door, crank: Crank) -> None:

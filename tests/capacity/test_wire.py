@@ -83,8 +83,14 @@ def same_moments(request: dict[str, Any]) -> dict[str, Any]:
     told = copy.deepcopy(request)
     schedule = told.get("AutoPatchConfig", {}).get("PatchSchedule")
     if schedule:
-        schedule["NextPatchDate"] = str(schedule["NextPatchDate"]).replace(" ", "T").removesuffix("+00:00")
+        schedule["NextPatchDate"] = str(schedule["NextPatchDate"]).replace(" ", "T").removesuffix("+00:00").removesuffix("Z")
     return told
+
+
+def target(sandbox: SandboxProcess, standing: Job) -> int:
+    """The count that is wished of the group ``rich``."""
+    cluster = sandbox.client("sagemaker").describe_cluster(ClusterName=standing.site.hyperpod_cluster)
+    return next(int(g["TargetCount"]) for g in cluster["InstanceGroups"] if g["InstanceGroupName"] == "rich")
 
 
 @pytest.mark.parametrize("name", ["rich", "flexible"])
@@ -136,39 +142,39 @@ def test_a_count_that_somebody_changes_while_an_update_is_sent_is_put_back(
         return send(*given, **fields)
 
     monkeypatch.setattr(scaling, "update", late)
+    have = target(shared_sandbox, standing)
     with counted(shared_sandbox, "UpdateCluster") as sent:
         done = turn(crank, "instance_group.update", group="rich", labels={"team": "late"})
     assert done.status == "succeeded", done.problem
-    assert [g["InstanceCount"] for r in sent for g in r["InstanceGroups"]] == [3, 5]
+    assert [g["InstanceCount"] for r in sent for g in r["InstanceGroups"]] == [have, have + 2]
     assert "their count was put back" in done.sentences("settled")
     cluster = sagemaker.describe_cluster(ClusterName=standing.site.hyperpod_cluster)
     group = next(g for g in cluster["InstanceGroups"] if g["InstanceGroupName"] == "rich")
-    assert group["TargetCount"] == 5
+    assert group["TargetCount"] == have + 2
     assert group["KubernetesConfig"]["DesiredLabels"] == {"team": "late"}
-    rich["rich"]["InstanceCount"] = 5
+    rich["rich"]["InstanceCount"] = have + 2
 
 
 def test_a_count_that_somebody_changes_while_nodes_are_added_is_told_and_kept(
     rich: dict[str, Any], standing: Job, crank: Crank, shared_sandbox: SandboxProcess
 ) -> None:
     sagemaker, name = shared_sandbox.client("sagemaker"), standing.site.hyperpod_cluster
-    begun = turn(crank, "instance_group.scale", until="survey", group="rich", instance_count=7)
+    have = target(shared_sandbox, standing)
+    begun = turn(crank, "instance_group.scale", until="survey", group="rich", instance_count=have + 2)
     sagemaker.batch_add_cluster_nodes(ClusterName=name, NodesToAdd=[{"InstanceGroupName": "rich", "IncrementTargetCountBy": 1}])
     with counted(shared_sandbox, "BatchAddClusterNodes") as added:
         stopped = crank.turn(begun)
     assert (stopped.status, stopped.problem and stopped.problem.code) == ("failed", "instance_group.count_changed")
     assert added == []
-    groups = sagemaker.describe_cluster(ClusterName=name)["InstanceGroups"]
-    assert next(g for g in groups if g["InstanceGroupName"] == "rich")["TargetCount"] == 6
+    assert target(shared_sandbox, standing) == have + 1
 
 
 def test_a_lost_answer_adds_the_same_nodes_once(rich: dict[str, Any], standing: Job, crank: Crank, shared_sandbox: SandboxProcess) -> None:
     shared_sandbox.fault("sagemaker:BatchAddClusterNodes", when="after")
-    sagemaker, name = shared_sandbox.client("sagemaker"), standing.site.hyperpod_cluster
-    done = turn(crank, "instance_group.scale", group="rich", instance_count=7)
+    wanted = target(shared_sandbox, standing) + 1
+    done = turn(crank, "instance_group.scale", group="rich", instance_count=wanted)
     assert done.status == "succeeded", done.problem
-    groups = sagemaker.describe_cluster(ClusterName=name)["InstanceGroups"]
-    assert next(g for g in groups if g["InstanceGroupName"] == "rich")["TargetCount"] == 7
+    assert target(shared_sandbox, standing) == wanted
 
 
 def test_an_update_is_sent_once_however_its_answer_is_lost(rich: dict[str, Any], crank: Crank, shared_sandbox: SandboxProcess) -> None:
@@ -177,6 +183,23 @@ def test_an_update_is_sent_once_however_its_answer_is_lost(rich: dict[str, Any],
         done = turn(crank, "instance_group.update", group="rich", labels={"team": "once"})
     assert done.status == "succeeded", done.problem
     assert len(sent) == 1
+
+
+def test_a_group_that_waits_for_its_minimum_is_scaled_by_number_with_every_setting(
+    rich: dict[str, Any], standing: Job, door: Door, crank: Crank, shared_sandbox: SandboxProcess
+) -> None:
+    have = target(shared_sandbox, standing)
+    shared_sandbox.admin("capacity", instance_type="ml.p5.48xlarge", zone="us-west-2a", available=0)
+    stands = same_moments(door.get(f"{GROUPS}/rich")["settings"]) | {"InstanceCount": have + 1, "MinInstanceCount": have + 1}
+    shared_sandbox.client("sagemaker").update_cluster(ClusterName=standing.site.hyperpod_cluster, InstanceGroups=[stands])
+    shared_sandbox.warp(120)
+    with counted(shared_sandbox, "UpdateCluster") as sent, counted(shared_sandbox, "BatchAddClusterNodes") as added:
+        begun = turn(crank, "instance_group.scale", until="grow", group="rich", instance_count=have + 2)
+    assert begun.status == "cancelled", begun.problem
+    assert added == [], "SageMaker takes no nodes by name then"
+    assert [same_moments(g) for r in sent for g in r["InstanceGroups"]] == [same_moments(stands) | {"InstanceCount": have + 2}]
+    shared_sandbox.admin("capacity", instance_type="ml.p5.48xlarge", zone="us-west-2a", available=100)
+    assert crank.turn(begun).status == "succeeded", begun.problem
 
 
 def test_a_busy_cluster_is_waited_for(rich: dict[str, Any], crank: Crank, shared_sandbox: SandboxProcess) -> None:
