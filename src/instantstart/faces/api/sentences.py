@@ -10,9 +10,13 @@ from instantstart.base import patterns
 Error = Mapping[str, Any]
 
 
+#: pydantic's mark that the key of a map is meant, not its value: a pointer names both alike
+_KEY = "[key]"
+
+
 def pointer(location: Sequence[Any]) -> str:
     """The JSON pointer of ``location``: into the body as it was sent; ``/query/x``, ``/path/x``, ``/header/x`` elsewhere."""
-    parts = list(location)
+    parts = [part for part in location if part != _KEY]
     if parts and parts[0] == "body":
         parts = parts[1:]
     return "".join("/" + str(each).replace("~", "~0").replace("/", "~1") for each in parts)
@@ -20,7 +24,7 @@ def pointer(location: Sequence[Any]) -> str:
 
 def sentence(error: Error) -> str:
     """What is wrong with one field. Never repeats what was sent: it may be a secret."""
-    location = [p for p in error["loc"] if p not in ("body", "query", "path", "header")]
+    location = [p for p in error["loc"] if p not in ("body", "query", "path", "header", _KEY)]
     subject = ".".join(str(p) for p in location) or "The body"
     say = _SAYINGS.get(str(error["type"]))
     told = say(error.get("ctx") or {}) if say else _plain(error)
