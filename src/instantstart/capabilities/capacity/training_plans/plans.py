@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from instantstart.base import problems
 from instantstart.capabilities.capacity.training_plans import rules, specs
@@ -54,7 +54,7 @@ def buy(room: Room, ask: specs.BuyTrainingPlan) -> Purchase:
 
 def _check_offering(ask: specs.BuyTrainingPlan, offering: rules.Offering) -> None:
     wrong = []
-    if offering.upfront_fee is None or Decimal(offering.upfront_fee) != Decimal(ask.upfront_fee):
+    if _amount(offering.upfront_fee) != _amount(ask.upfront_fee):
         wrong.append(problems.Violation("/upfront_fee", f"The fee is {offering.upfront_fee} {offering.currency}, not {ask.upfront_fee}."))
     if offering.instance_type != ask.instance_type:
         wrong.append(problems.Violation("/instance_type", f"The offering is of {offering.instance_type}."))
@@ -65,3 +65,11 @@ def _check_offering(ask: specs.BuyTrainingPlan, offering: rules.Offering) -> Non
         raise problems.Conflict(
             "training_plan.offering_differs", f"{told} Nothing was bought.", fields=wrong, hint="Search the offerings again."
         )
+
+
+def _amount(text: str | None) -> Decimal | str | None:
+    """A fee as a number, so that 10 and 10.00 are one; a text that is none stays as it is (no API page says how fees are written)."""
+    try:
+        return Decimal(text) if text is not None else None
+    except InvalidOperation:
+        return text
