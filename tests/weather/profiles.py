@@ -11,6 +11,7 @@ from tests.clusters.crank import Turned
 from tests.weather.gremlin import Gremlin
 from tests.weather.ground import Ground
 
+from instantstart.aws import tokens
 from instantstart.base.outcome import Outcome
 
 #: calls that change something, at AWS and at Kubernetes
@@ -69,6 +70,18 @@ def _away(ground: Ground) -> None:
 
 def _short_tokens(ground: Ground) -> None:
     ground.sandbox.admin("settings", token_seconds=20.0, token_clock="virtual")
+
+
+def _fresh_signatures(_ground: Ground) -> Between:
+    """A token made anew within the same second of the wall is the same token; virtual time may have gone on for minutes meanwhile."""
+    looks = 0
+
+    def between(_turned: Turned, _stage: str) -> None:
+        nonlocal looks
+        looks += 1
+        tokens._EXPIRES_IN = 60 + looks % 800
+
+    return between
 
 
 def _settings(**values: float) -> Callable[[Ground], None]:
@@ -141,7 +154,7 @@ PROFILES: tuple[Profile, ...] = (
     Profile("crash", "each outcome of each look lost once between act and record (Sieve: intermediate state)", discard=_lose_each_once),
     Profile("gremlin", "things change and change back between looks (Sieve: unobserved state)", between=lambda g: Gremlin(g).strike),
     Profile("away", "the Kubernetes API hangs up on everybody for 90 seconds", _away),
-    Profile("tokens", "EKS tokens that expire after 20 seconds instead of 15 minutes", _short_tokens),
+    Profile("tokens", "EKS tokens that expire after 20 seconds instead of 15 minutes", _short_tokens, between=_fresh_signatures),
     Profile(
         "credentials",
         "AWS credentials that expire in the middle of each workflow",

@@ -37,6 +37,7 @@ def ensure_bucket(aws: Aws, bucket: str, tags: dict[str, str]) -> Outcome:
     try:
         region = find_region(aws, bucket)
     except problems.Denied as problem:
+        aws.read("sts", "get_caller_identity")  # a HEAD is refused without words: expired credentials look like a stranger's bucket
         raise problems.Conflict(
             "bucket.not_ours", f"The bucket name {bucket} belongs to another account.", hint="Choose another tag."
         ) from problem
