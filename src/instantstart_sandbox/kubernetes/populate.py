@@ -177,12 +177,11 @@ class Populating:
             {"key": f"node.kubernetes.io/{k}", "operator": "Exists", "effect": "NoExecute"} for k in ("not-ready", "unreachable")
         ]
         reference = {"apiVersion": "batch/v1", "kind": owner, "name": job, "uid": job, "controller": True, "blockOwnerDeletion": True}
+        labels = {"app": role, "batch.kubernetes.io/job-name": job}
         return {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": self._metadata(
-                name, namespace=_NAMESPACE, labels={"app": role, "batch.kubernetes.io/job-name": job}, ownerReferences=[reference]
-            ),
+            "metadata": self._metadata(name, namespace=_NAMESPACE, labels=labels, ownerReferences=[reference]),
             "spec": {
                 "containers": [container],
                 "volumes": [{"name": "kube-api-access", "emptyDir": {}}],

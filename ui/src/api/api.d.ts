@@ -1920,7 +1920,7 @@ export interface components {
             name: string;
             /**
              * Offering Id
-             * @description The offering, as training_plan_offerings told it.
+             * @description The offering, as the search for offerings told it.
              */
             offering_id: string;
             /** Region */
@@ -3497,6 +3497,8 @@ export interface components {
             cursor?: string | null;
             /** Items */
             items: components["schemas"]["NodeItem"][];
+            /** Read At */
+            read_at?: string | null;
             /** Ready */
             ready: number;
             /** Total */
@@ -4356,7 +4358,10 @@ export interface components {
             min_instance_count?: number | null;
             /** Network Interface */
             network_interface?: ("standard" | "efa_only") | null;
-            /** Subnet Id */
+            /**
+             * Subnet Id
+             * @description The group's subnet; fixed.
+             */
             subnet_id?: string | null;
             /** Taints */
             taints?: string[] | null;
@@ -4423,7 +4428,7 @@ export interface components {
             image_id?: string | null;
             /**
              * Instance Groups
-             * @description The groups. Left out: every group that is not up to date.
+             * @description The groups. Left out: every group that runs something else.
              */
             instance_groups?: string[] | null;
             /**
