@@ -62,7 +62,7 @@ class House:
             seen = self.until(operation, lambda seen: seen["status"] in RESTING)
             if seen["status"] != "blocked" or seen["problem"]["code"] != RESTARTED:
                 return seen
-            self.plane.call("POST", f"/operations/{operation}/retry")
+            self.plane.call("POST", f"/operations/{operation}:retry")
 
     def until(self, operation: str, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The operation as soon as ``enough`` says so."""
@@ -119,7 +119,7 @@ class House:
                 return str(hit)
             seen = self.plane.operation(operation)
             if seen["status"] == "blocked" and seen["problem"]["code"] == RESTARTED:
-                self.plane.call("POST", f"/operations/{operation}/retry")
+                self.plane.call("POST", f"/operations/{operation}:retry")
             elif seen["status"] in RESTING:
                 return None
             time.sleep(_LOOK_SECONDS)

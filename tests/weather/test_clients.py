@@ -73,7 +73,7 @@ def test_different_clusters_are_made_side_by_side_and_deleted_beside_a_creation(
 def test_a_deletion_waits_for_nobody_it_need_not_and_refuses_to_race_the_creation_of_its_own_cluster(house: House) -> None:
     _, begun = _ask(house, "demo")
     house.reaches(begun["id"], "stack", ended=False)
-    house.plane.call("POST", f"/operations/{begun['id']}/cancel")
+    house.plane.call("POST", f"/operations/{begun['id']}:cancel")
     assert house.until(begun["id"], lambda seen: seen["status"] == "cancelled")["status"] == "cancelled"
     with ThreadPoolExecutor(2) as pool:
         deletion = pool.submit(_delete, house)
