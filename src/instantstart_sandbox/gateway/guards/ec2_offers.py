@@ -13,8 +13,16 @@ if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
 
+#: features in moto's record of EC2's answers that are younger than the pinned service model: its clients would not know them
+_YOUNGER_THAN_THE_MODEL = frozenset({"metal-compatibility"})
+
+
 def install(world: World) -> None:
-    """Fill moto's table of a region when it is first asked for."""
+    """Fill moto's table of a region when it is first asked for; hold its record of the types to the service model."""
+    for told in INSTANCE_TYPES.values():
+        processor = told.get("ProcessorInfo", {})
+        if "SupportedFeatures" in processor:
+            processor["SupportedFeatures"] = [f for f in processor["SupportedFeatures"] if f not in _YOUNGER_THAN_THE_MODEL]
     world.registry.guard("ec2", "DescribeInstanceTypeOfferings")(_know_the_region)
 
 
