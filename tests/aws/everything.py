@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
-from tests.aws import capacity_calls
+from tests.aws import capacity_calls, feature_calls
 from tests.aws.acting import ROLE, composed, make_role
 from tests.clusters.crank import Crank, Turned
 from tests.clusters.strangers import Stranger
@@ -103,6 +103,7 @@ class Everything:
         self.look_at()
         capacity_calls.instance_groups(self)
         capacity_calls.training_plans(self)
+        feature_calls.features(self)
         self.delete()
         self.imported()
         self.delete()

@@ -50,8 +50,8 @@ def test_helms_cert_manager_is_used_told_and_never_removed(features: Any) -> Non
     assert made.status == "succeeded", (made.stopped_at, made.problem)
     assert "cert-manager" not in features.sandbox.client("eks").list_addons(clusterName=features.job.site.eks_cluster)["addons"]
     refused = features.off("cert_manager")
-    assert set(refused.problem.evidence) == {"cert_manager"}
-    assert refused.problem.code == "feature.refused"  # needed, and not ours
+    assert refused.problem.code == "feature.refused"
+    assert [r["code"] for r in refused.problem.evidence["refusals"]] == ["feature.needed_by", "feature.not_ours"]
     assert features.off("training_operator").status == "succeeded"
     assert features.off("cert_manager").problem.code == "feature.not_ours"
     _cleaned(features, *copies)

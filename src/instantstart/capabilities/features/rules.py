@@ -215,7 +215,7 @@ def refusal(found: Sequence[Obstacle]) -> problems.Problem | None:
         one = found[0]
         return problems.Conflict(one.code, one.detail, hint=one.hint, fields=fields, evidence=one.evidence)
     hints = " ".join(dict.fromkeys(o.hint for o in found if o.hint))
-    evidence = {o.feature: {"code": o.code, **o.evidence} for o in found}
+    evidence = {"refusals": [{"feature": o.feature, "code": o.code, **o.evidence} for o in found]}
     return problems.Conflict("feature.refused", " ".join(o.detail for o in found), hint=hints or None, fields=fields, evidence=evidence)
 
 
