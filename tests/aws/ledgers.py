@@ -29,7 +29,7 @@ class Asks(Protocol):
 def check(sandbox: Asks) -> None:
     """No call was unsupported, none crashed (or had an answer that its model forbids), and no request broke its model."""
     crashes = [(c["service"], c["operation"], c["error"]) for c in sandbox.ask("crashes")]
-    assert crashes == []
+    assert crashes == [], crashes
     assert sandbox.ask("unsupported") == {}
     assert sandbox.ask("malformed") == []
     assert set(sandbox.ask("breaches")) <= set(KNOWN_BREACHES)

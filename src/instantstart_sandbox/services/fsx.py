@@ -218,7 +218,6 @@ def _view(record: dict[str, Any]) -> dict[str, Any]:
         "NetworkInterfaceIds": record["interfaces"],
         "DNSName": record["dns"],
         "ResourceARN": record["arn"],
-        "Tags": [{"Key": k, "Value": v} for k, v in record["tags"].items()],
         "LustreConfiguration": record["lustre"] | {"MountName": record["mount"]},
         "FileSystemTypeVersion": record["version"],
-    }
+    } | ({"Tags": [{"Key": k, "Value": v} for k, v in record["tags"].items()]} if record["tags"] else {})
