@@ -26,7 +26,7 @@ from instantstart.ensure import (
     network_plugin,
     nodes,
     offers,
-    principals,
+    s3_driver,
     scripts,
     slots,
     stacks,
@@ -43,8 +43,7 @@ from instantstart.operations.declare import Run
 
 EKS_TYPICAL, ACCESS_GRACE, JOIN_TYPICAL, _VERIFY_PATIENCE = 720.0, 120.0, 60.0, 300.0
 HYPERPOD_TYPICAL, NODES_TYPICAL = 300.0, 60.0
-POD_IDENTITY, S3_CSI, CERT_MANAGER = "eks-pod-identity-agent", "aws-mountpoint-s3-csi-driver", "cert-manager"
-S3_CSI_ACCOUNT = ("kube-system", "s3-csi-driver-sa")
+POD_IDENTITY, S3_CSI, CERT_MANAGER = "eks-pod-identity-agent", s3_driver.ADDON, "cert-manager"
 _EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
 
 
@@ -203,21 +202,7 @@ def ask_cert_manager(room: Room, run: Run) -> Outcome:
 def make_s3_csi_role(room: Room, run: Run) -> Outcome:
     """The role of the S3 driver: bound to its one service account, allowed our buckets only (more are added by storage)."""
     where = site(room, run.spec)
-    return identity.ensure_role(where.aws, _s3_csi_role(where, _allowed_buckets(where)), where.tags)
-
-
-def _s3_csi_role(where: Site, allowed: list[str]) -> identity.Role:
-    issuer = eks.get_cluster(where.aws, where.eks_cluster)["identity"]["oidc"]["issuer"]
-    trust = principals.web_identity_trust(identity.provider_arn(where.aws, issuer), issuer, *S3_CSI_ACCOUNT)
-    arns = [f"arn:{where.aws.partition}:s3:::{bucket}" for bucket in sorted(allowed)]
-    objects = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject"]
-    document = principals.policy(principals.allow(["s3:ListBucket"], arns), principals.allow(objects, [f"{arn}/*" for arn in arns]))
-    return identity.Role(where.names.s3_csi_role, trust, (), {"buckets": document}, where.boundary)
-
-
-def _allowed_buckets(where: Site, more: str | None = None) -> list[str]:
-    known = identity.allowed_buckets(where.aws, where.names.s3_csi_role, "buckets")
-    return sorted({where.names.data_bucket, *known, *([more] if more else [])})
+    return identity.ensure_role(where.aws, s3_driver.role(where, s3_driver.allowed_buckets(where)), where.tags)
 
 
 def ask_s3_csi(room: Room, run: Run) -> Outcome:
@@ -433,11 +418,7 @@ def make_data_bucket(room: Room, run: Run) -> Outcome:
 
 def allow_bucket(room: Room, run: Run) -> Outcome:
     """Let the S3 driver reach the bucket, beside those it already may. A driver of somebody else's keeps its own role."""
-    where = site(room, run.spec)
-    role, bucket = addons.foreign_role(where.aws, where.eks_cluster, S3_CSI, where.tag), run.learned["bucket"]["bucket"]
-    if where.imported and role:
-        return Done(already=True, note=f"The S3 driver uses {role}, which is not ours: that role must be allowed {bucket}.")
-    return identity.ensure_role(where.aws, _s3_csi_role(where, _allowed_buckets(where, bucket)), where.tags)
+    return s3_driver.allow(site(room, run.spec), run.learned["bucket"]["bucket"])
 
 
 def make_claim(room: Room, run: Run) -> Outcome:
