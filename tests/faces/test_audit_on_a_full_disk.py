@@ -19,8 +19,8 @@ async def _answers(_scope: Any, _receive: Any, send: Any) -> None:
 
 
 def test_the_answer_stands_and_the_line_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    def full(_entry: Entry) -> None:
-        raise problems.Busy("store.full", "The disk is full.")
+    def full(entry: Entry) -> None:
+        raise problems.Busy("store.full", f"The disk is full: {entry.path} is not written down.")
 
     caller = SimpleNamespace(id="id-1", kind="person", role="admin", face="rest")
     scope = {"type": "http", "method": "POST", "path": "/api/v1/clusters", "headers": [], "state": {"caller": caller}}
