@@ -19,22 +19,21 @@ from instantstart.ensure.releases import BUNDLE, MANAGED_BY, MANAGER
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 
-_RESTARTED = "kubectl.kubernetes.io/restartedAt"
+#: an association is in force some seconds after it was made: a pod that is made before would be late again
+_RESTART_SECONDS = 8.0
 #: a role that was just made is not seen by EKS for some seconds (facts A7: 10-15)
 _PROPAGATION_SECONDS = 180.0
-_OWNERS = ("Deployment", "DaemonSet", "StatefulSet")
 #: the label of what a chain makes in Kubernetes: ``bundle`` of a chain
 _MARK = "identity-"
 
 
 @dataclass(frozen=True)
 class Hands:
-    """With what a chain is worked. ``token`` makes a call repeatable; ``stamp`` is the operation's own time, in RFC 3339."""
+    """With what a chain is worked: the place, its Kubernetes, and what makes a call repeatable."""
 
     where: Site
     kube: KubeCluster
     token: Callable[[str], str]
-    stamp: str
     #: seconds that this stage has waited
     waited_seconds: float = 0.0
 
@@ -196,47 +195,34 @@ def get_association(where: Site, summary: dict[str, Any]) -> Association | None:
 
 
 def restart_step(hands: Hands, chain: Chain) -> Wait | None:
-    """One step towards every pod of the chain's components having started with the role. A person's own jobs are never restarted."""
+    """One step towards every pod of the chain's components having started with the role: one late pod is evicted, and made anew.
+
+    Not by a rollout: that wants room for one more pod, which a full node does not have (C36), and writes into what EKS owns. Disruption
+    budgets are kept. A person's own jobs, and pods that nobody would make again, are never touched.
+    """
     arn = _role_arn(hands, chain)
     for account in chain.accounts:
-        if account.made:
+        pods = [] if account.made else pods_of(hands.kube, account)
+        late = [p for p in pods if chain_links.is_running(p) and not chain_links.sees(p, account, arn) and _is_made_again(p)]
+        if not late:
             continue
-        late = [p for p in pods_of(hands.kube, account) if chain_links.is_running(p) and not chain_links.sees(p, account, arn)]
-        owner = next((o for o in (_owner(hands.kube, p) for p in late) if o is not None), None)
-        if owner is not None:
-            return _restart(hands, owner)
-        if late:
-            return Wait(3, f"{late[0]['metadata']['name']} is being replaced by one that gets {chain.role}")
+        ending = [p["metadata"]["name"] for p in pods if p["metadata"].get("deletionTimestamp")]
+        if ending:
+            return Wait(3, f"{ending[0]} is being replaced by one that gets {chain.role}")
+        name = late[0]["metadata"]["name"]
+        hands.kube.evict(name, account.namespace)
+        return Wait(_RESTART_SECONDS, f"Restarted {account.namespace}/{name}: it started before its role was given")
     return None
+
+
+def _is_made_again(pod: dict[str, Any]) -> bool:
+    """Whether a controller makes another in its place."""
+    return any(reference.get("controller") for reference in pod["metadata"].get("ownerReferences") or ())
 
 
 def pods_of(kube: KubeCluster, account: Account) -> list[dict[str, Any]]:
     """The pods that run under a service account."""
     return kube.list("Pod", account.namespace, fields=f"spec.serviceAccountName={account.name}")
-
-
-def _owner(kube: KubeCluster, pod: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """The Deployment, DaemonSet or StatefulSet of a pod."""
-    for reference in pod["metadata"].get("ownerReferences") or ():
-        if reference["kind"] == "ReplicaSet":
-            held = kube.find("apps/v1/ReplicaSet", reference["name"], pod["metadata"]["namespace"])
-            return _owner(kube, held) if held else None
-        if reference["kind"] in _OWNERS:
-            live = kube.find(reference["kind"], reference["name"], pod["metadata"]["namespace"])
-            return (reference["kind"], live) if live else None
-    return None
-
-
-def _restart(hands: Hands, owner: tuple[str, dict[str, Any]]) -> Wait:
-    """Restart once an operation: the annotation that kubectl writes carries the operation's time, so that a repeat changes nothing."""
-    kind, live = owner
-    name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
-    have = (live["spec"]["template"]["metadata"].get("annotations") or {}).get(_RESTARTED)
-    if have == hands.stamp:
-        return Wait(3, f"{kind} {namespace}/{name} is being restarted to get its role")
-    patch = {"spec": {"template": {"metadata": {"annotations": {_RESTARTED: hands.stamp}}}}}
-    hands.kube.patch(kind, name, patch, namespace=namespace)
-    return Wait(2, f"Restarted {kind} {namespace}/{name}: it started before its role was given")
 
 
 def remove_step(hands: Hands, chain: Chain) -> Wait | None:

@@ -26,8 +26,8 @@ from instantstart.kube.client import KubeCluster
 T = TypeVar("T")
 Resource = dict[str, Any]
 _READERS = 16
-#: what changes by nobody's hand while a person looks: the EKS cluster's issuer, endpoint and version; who an association hands over
-_KEPT_SECONDS = 10.0
+#: who an association hands over, and the EKS cluster itself (issuer, endpoint, version), change seldom and cost a call each
+_KEPT_SECONDS, _CLUSTER_SECONDS = 10.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class _Reads:
 def read(where: Site, room: Any) -> World:
     """Look at everything. Raises NotFound, Unreachable or Denied only when the EKS cluster itself cannot be described."""
     aws, name = where.aws, where.eks_cluster
-    cluster = aws.cached(f"eks {name}", _KEPT_SECONDS, lambda: eks.get_cluster(aws, name))
+    cluster = aws.cached(f"eks {name}", _CLUSTER_SECONDS, lambda: eks.get_cluster(aws, name))
     wanted = set(chains.role_names(where))
     with ThreadPoolExecutor(_READERS) as pool:
         reads = _Reads(pool)

@@ -40,8 +40,7 @@ class Scene:
 
     @property
     def hands(self) -> Hands:
-        stamp = self.run.created_at.strftime("%Y-%m-%dT%H:%M:%S") + f".{self.run.attempt:03}Z"
-        return Hands(self.where, self.kube, self.run.token, stamp, self.run.waited_seconds)
+        return Hands(self.where, self.kube, self.run.token, self.run.waited_seconds)
 
     @property
     def place(self) -> Place:
