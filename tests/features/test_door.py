@@ -142,6 +142,7 @@ def test_every_violation_is_told_at_once_with_its_pointer(panel: Panel) -> None:
     assert {item["state"] for item in panel.get().values()} == {"off"}
 
 
+@pytest.mark.slow
 def test_the_story_of_the_inference_operator_and_cert_manager(panel: Panel) -> None:
     plan = panel.plan(inference_operator={"enabled": True})
     assert [line for line in plan["make"] if line.startswith("cert-manager") and "because inference_operator needs it" in line]
@@ -197,6 +198,7 @@ def test_two_clients_and_a_key_start_one_operation_for_one_wish(panel: Panel) ->
     assert third.json()["operations"][0]["id"] == first.json()["operations"][0]["id"]
 
 
+@pytest.mark.slow
 def test_reading_everything_takes_at_most_twelve_calls(panel: Panel) -> None:
     on = panel.switch(
         training_operator={"enabled": True}, tiered_checkpointing={"enabled": True, "memory_percent": 30}, keda={"enabled": True}

@@ -41,6 +41,7 @@ def test_tiered_checkpointing_changes_the_cluster_and_makes_exactly_its_chain(fe
     assert features.read()["tiered_checkpointing"].state == "off"
 
 
+@pytest.mark.slow
 def test_the_inference_operator_brings_what_it_needs_and_leaves_it_on(features: Any) -> None:
     made = features.on("inference_operator")
     assert made.status == "succeeded", (made.stopped_at, made.problem, made.said[-5:])

@@ -70,6 +70,7 @@ def test_a_copy_is_overwritten_only_by_its_name(features: Any) -> None:
     assert features.off("metrics_server").status == "succeeded"
 
 
+@pytest.mark.slow
 def test_a_keda_of_ones_own_is_named_and_then_used_by_the_inference_operator(features: Any) -> None:
     copy = _deployment("keda-operator", "keda", "ghcr.io/kedacore/keda:2.17.3")
     _helm(features, copy)
