@@ -164,3 +164,8 @@ def test_the_agents_files_allow_reading_tools_only_without_asking() -> None:
         allowed = {name.removeprefix("@instantstart/") for name in described.get("allowedTools", ())}
         assert allowed in (set(), reading), file.name
         assert "ist_" not in file.read_text()
+
+
+def test_every_shape_of_the_api_has_a_name_of_its_own(openapi: dict[str, Any]) -> None:
+    """Two of one name would be told apart by their modules, and every generated client would bear those names."""
+    assert [name for name in openapi["components"]["schemas"] if "__" in name] == []

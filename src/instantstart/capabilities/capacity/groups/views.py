@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import problems
+from instantstart.capabilities.activity import ActiveOperation
 from instantstart.capabilities.capacity.groups import rules, specs
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import CapacityType
@@ -27,15 +28,6 @@ class PlanOfGroup:
     arn: str
     status: str | None
     ends_at: dt.datetime | None
-
-
-@dataclass(frozen=True)
-class ActiveOperation:
-    """The operation that works on a group now."""
-
-    id: str
-    workflow: str
-    status: str
 
 
 @dataclass(frozen=True)

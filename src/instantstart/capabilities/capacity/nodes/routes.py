@@ -80,7 +80,7 @@ def list_events(
     room: RoomDep, _caller: Viewer, cluster: ClusterPath, group: GroupQuery = None,
     node: Annotated[str | None, Query(max_length=140, description="Only this node: any name of it.")] = None,
     limit: Annotated[int, Query(ge=1, le=100, description="Most events to answer.")] = 50, cursor: Token = None,
-) -> told.EventPage:  # fmt: skip
+) -> told.HyperPodEventPage:  # fmt: skip
     """What HyperPod did and what failed, newest first, with the reason of each failure; its automatic recovery shows here."""
     return told.list_events(room, cluster, told.EventFilters(node, group), limit, cursor)
 
@@ -89,7 +89,7 @@ def list_events(
 def list_operations(
     room: RoomDep, _caller: Viewer, cluster: ClusterPath,
     limit: Annotated[int, Query(ge=1, le=100, description="Most operations to answer.")] = 20, cursor: Token = None,
-) -> told.OperationPage:  # fmt: skip
+) -> told.HyperPodOperationPage:  # fmt: skip
     """HyperPod's own scalings and deep health checks, whoever asked for them."""
     return told.list_hyperpod_operations(room, cluster, limit, cursor)
 

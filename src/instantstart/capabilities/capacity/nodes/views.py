@@ -12,7 +12,7 @@ from typing import Any, Literal
 from instantstart.base import problems
 from instantstart.base.problems import Violation
 from instantstart.capabilities.capacity.nodes import rules
-from instantstart.capabilities.capacity.nodes.told import EventItem, OperationItem, list_operations, read_events
+from instantstart.capabilities.capacity.nodes.told import HyperPodEvent, HyperPodOperation, list_operations, read_events
 from instantstart.capabilities.room import Room
 from instantstart.ensure import drains, hyperpod, instances, nodes, pods, sites
 from instantstart.ensure.instances import Instance
@@ -117,8 +117,8 @@ class NodeDetail:
     fault_details: tuple[dict[str, Any], ...]
     work: tuple[str, ...]
     pods: tuple[PodItem, ...]
-    events: tuple[EventItem, ...]
-    operations: tuple[OperationItem, ...]
+    events: tuple[HyperPodEvent, ...]
+    operations: tuple[HyperPodOperation, ...]
     advice: str | None
     unknown: str | None = None
 
@@ -423,5 +423,5 @@ def _fault_details(raw: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:
     return tuple(each if isinstance(each, dict) else {"text": str(each)} for each in (told if isinstance(told, list) else [told]))
 
 
-def _concerns(operation: OperationItem, instance: Instance) -> bool:
+def _concerns(operation: HyperPodOperation, instance: Instance) -> bool:
     return instance.group in operation.groups and (not operation.instances or instance.instance_id in operation.instances)
