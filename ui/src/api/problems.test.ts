@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fieldOf, fromResponse, isAway, landOnFields, type Problem, problemOf } from "./problems";
+import { fieldOf, fromResponse, isAway, landOnFields, type Problem, ProblemError, problemOf, within } from "./problems";
 
 const refused = (fields: { pointer: string; message: string }[]): Problem => ({
   type: "urn:instantstart:problem:request.invalid",
@@ -27,6 +27,13 @@ describe("a refusal lands on its fields", () => {
     const { byField, others } = landOnFields(refused([{ pointer: "", message: "Needs one of two." }, { pointer: "/instance_quota", message: "Quota 2." }]), ["tag"]);
     expect(byField).toEqual({});
     expect(others.map((each) => each.message)).toEqual(["Needs one of two.", "Quota 2."]);
+  });
+
+  it("also of a form that asks for one part of the body", () => {
+    const error = new ProblemError({ ...refused([{ pointer: "/keda/version", message: "keda.version must be text." }, { pointer: "/kedab/x", message: "Else." }]), detail: "keda.version must be text." });
+    const seen = problemOf(within("keda", error));
+    expect(seen.detail).toBe("version must be text.");
+    expect(landOnFields(seen, ["version"])).toEqual({ byField: { version: "version must be text." }, others: [{ pointer: "/kedab/x", message: "Else." }] });
   });
 
   it("with the escapes of RFC 6901", () => expect(fieldOf("/a~1b~0c/0")).toBe("a/b~c"));

@@ -66,6 +66,14 @@ export function fieldOf(pointer: string): string {
   return first.replace(/~1/g, "/").replace(/~0/g, "~");
 }
 
+/** The same refusal as it is seen from inside `place`, when a form asks for that part of the body only. */
+export function within(place: string, error: unknown): unknown {
+  if (!(error instanceof ProblemError)) return error;
+  const inside = (text: string, prefix: string) => (text.startsWith(prefix) ? text.slice(prefix.length) : text);
+  const fields = violations(error.problem).map(({ pointer, message }) => ({ pointer: pointer.startsWith(`/${place}/`) ? inside(pointer, `/${place}`) : pointer, message: inside(message, `${place}.`) }));
+  return new ProblemError({ ...error.problem, detail: error.problem.detail.replaceAll(`${place}.`, ""), fields });
+}
+
 /** What to say under each of the `shown` fields, and the violations that belong to none of them. */
 export function landOnFields(problem: Problem | null, shown: readonly string[]): { byField: Record<string, string>; others: Violation[] } {
   const byField: Record<string, string> = {};

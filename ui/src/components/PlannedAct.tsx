@@ -51,7 +51,7 @@ export function PlannedActModal({ act, onClose }: Props) {
   const send = useMutation({
     mutationFn: (dryRun: boolean) => act.send(bodyOf(form.values), howTo(dryRun, plan, key)),
     onSuccess: ({ data }, dryRun) => {
-      form.accept();
+      form.accept(dryRun ? failing(data as Schemas["Plan"]) : {});
       if (dryRun) setPlan(data as Schemas["Plan"]);
       else arrive(data);
     },
@@ -118,6 +118,12 @@ export function PlannedActModal({ act, onClose }: Props) {
 /** What has just appeared below a long form is brought before the eyes. */
 function intoView(element: HTMLElement | null): void {
   element?.scrollIntoView?.({ block: "nearest" });
+}
+
+/** What the findings of a plan say of its fields: a check is called as the field it is about. */
+function failing(plan: Schemas["Plan"]): Record<string, string> {
+  const wrong = (plan.findings ?? []).filter((each) => each.level === "fail");
+  return Object.fromEntries(wrong.map((each) => [each.check, [each.detail, each.hint].filter(Boolean).join(" ")]));
 }
 
 function howTo(dryRun: boolean, plan: Schemas["Plan"] | null, key: string): How {

@@ -3,6 +3,7 @@ import FormField from "@cloudscape-design/components/form-field";
 import Input from "@cloudscape-design/components/input";
 import Multiselect from "@cloudscape-design/components/multiselect";
 import Select from "@cloudscape-design/components/select";
+import { useState } from "react";
 import type { FieldSchema } from "../api/schema";
 import { words } from "./Status";
 
@@ -25,7 +26,7 @@ export function labelOf(name: string): string {
 
 /** One question of a form, drawn from what the server says of the field. */
 export function SchemaField({ field, value, error, onChange }: Props) {
-  if (field.kind === "boolean") {
+  if (field.kind === "boolean" && (field.required || field.default !== undefined)) {
     return (
       <FormField errorText={error} stretch>
         <Checkbox checked={Boolean(value ?? field.default)} description={field.description} onChange={({ detail }) => onChange(detail.checked)}>
@@ -53,8 +54,15 @@ export function optional(label: string): React.ReactNode {
 function Control({ field, value, onChange }: Omit<Props, "error">) {
   if (field.kind === "choice") return <Choice field={field} value={value} onChange={onChange} />;
   if (field.kind === "choices") return <Choices field={field} value={value} onChange={onChange} />;
+  if (field.kind === "boolean") return <YesOrNo value={value} onChange={onChange} />;
+  return <Typed field={field} value={value} onChange={onChange} />;
+}
+
+/** What a person types stays as typed (a list ends with a comma before its next item comes) while it means the same. */
+function Typed({ field, value, onChange }: Omit<Props, "error">) {
+  const [typed, setTyped] = useState(textOf(value));
   const placeholder = field.default !== undefined && field.default !== "" && !Array.isArray(field.default) ? String(field.default) : field.example;
-  const text = textOf(value);
+  const text = JSON.stringify(parse(field, typed)) === JSON.stringify(value) ? typed : textOf(value);
   return (
     <Input
       name={field.name}
@@ -64,9 +72,21 @@ function Control({ field, value, onChange }: Omit<Props, "error">) {
       value={text}
       spellcheck={false}
       autoComplete={false}
-      onChange={({ detail }) => onChange(parse(field, detail.value))}
+      onChange={({ detail }) => {
+        setTyped(detail.value);
+        onChange(parse(field, detail.value));
+      }}
     />
   );
+}
+
+const ANSWERS = [{ value: "", label: "Left out" }, { value: "yes", label: "Yes" }, { value: "no", label: "No" }];
+
+/** A switch that means something else when it is left out: no empty box can say that. */
+function YesOrNo({ value, onChange }: Pick<Props, "value" | "onChange">) {
+  const now = typeof value === "boolean" ? (value ? "yes" : "no") : "";
+  const told: Record<string, boolean> = { yes: true, no: false };
+  return <Select options={ANSWERS} selectedOption={ANSWERS.find((each) => each.value === now) ?? null} onChange={({ detail }) => onChange(told[detail.selectedOption.value ?? ""])} />;
 }
 
 /** A value as it is typed. */
@@ -80,14 +100,18 @@ export function textOf(value: unknown): string {
 export function parse(field: FieldSchema, text: string): unknown {
   if (text === "") return undefined;
   if (field.kind === "integer") return /^-?\d+$/.test(text) ? Number(text) : text;
-  if (field.kind === "strings") return text.split(/,\s*/);
+  if (field.kind === "strings") return itemsOf(text);
   if (field.kind === "mapping") return mappingOf(text);
   return text;
 }
 
+function itemsOf(text: string): string[] {
+  return text.split(",").map((each) => each.trim()).filter(Boolean);
+}
+
 /** "a=1, b=2" as a mapping; while it is none yet it stays text, for the server to refuse. */
 function mappingOf(text: string): unknown {
-  const pairs = text.split(/,\s*/).map((each) => each.split(/=(.*)/s));
+  const pairs = itemsOf(text).map((each) => each.split(/=(.*)/s));
   return pairs.every((each) => each.length > 1) ? Object.fromEntries(pairs.map(([key, value]) => [key, value])) : text;
 }
 

@@ -17,7 +17,8 @@ export function useForm(initial: Values = {}) {
     refuse(error: unknown, shown: readonly string[]) {
       setErrors(landOnFields(problemOf(error), shown).byField);
     },
-    accept: () => setErrors({}),
+    /** What was asked may be done; what a plan still finds wrong stands at its field. */
+    accept: (wrong: Record<string, string> = {}) => setErrors(wrong),
   };
 }
 

@@ -23,7 +23,8 @@ type Feature = Schemas["FeatureView"];
 export function FeaturesTab({ cluster }: { cluster: string }) {
   const read = $api.useQuery("get", "/api/v1/clusters/{cluster}/features", { params: { path: { cluster } } }, { refetchInterval: REFRESH_MS });
   const [act, setAct] = useState<PlannedAct | null>(null);
-  const drifted = read.data?.drifted ?? [];
+  const titles = new Map(read.data?.items.map((each) => [each.name as string, each.title]));
+  const drifted = (read.data?.drifted ?? []).map((name) => titles.get(name) ?? words(name));
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} />
@@ -39,12 +40,11 @@ export function FeaturesTab({ cluster }: { cluster: string }) {
         header={<ListHeader title="Features" description={read.data ? `Read ${moment(read.data.read_at)}` : undefined} onRefresh={() => void read.refetch()} />}
         columnDefinitions={[
           { id: "title", header: "Feature", isRowHeader: true, minWidth: 200, cell: TitleCell },
-          { id: "state", header: "State", minWidth: 130, cell: StateCell },
-          { id: "version", header: "Version", cell: (each) => each.version ?? "-" },
-          { id: "by", header: "Installed by", cell: (each) => each.installed_by ?? "-" },
-          { id: "needs", header: "Needs", cell: (each) => each.depends_on.map(words).join(", ") || "-" },
+          { id: "state", header: "State", minWidth: 150, cell: StateCell },
+          { id: "version", header: "Version", minWidth: 110, cell: VersionCell },
+          { id: "needs", header: "Needs", minWidth: 120, cell: (each) => each.depends_on.map((name) => titles.get(name) ?? words(name)).join(", ") || "-" },
           { id: "identity", header: "Identity", cell: IdentityCell },
-          { id: "act", header: "Actions", minWidth: 140, cell: (each) => <Actions cluster={cluster} feature={each} onAct={setAct} /> },
+          { id: "act", header: "Actions", minWidth: 130, cell: (each) => <Actions cluster={cluster} feature={each} onAct={setAct} /> },
         ]}
       />
       {act && <PlannedActModal act={act} onClose={() => setAct(null)} />}
@@ -82,6 +82,19 @@ function StateCell(feature: Feature) {
   );
 }
 
+function VersionCell(feature: Feature) {
+  return (
+    <>
+      <span className="is-wrap">{feature.version ?? "-"}</span>
+      {feature.installed_by && (
+        <Box variant="small" color="text-body-secondary" display="block">
+          by {feature.installed_by}
+        </Box>
+      )}
+    </>
+  );
+}
+
 function IdentityCell(feature: Feature) {
   if (feature.identity.length === 0) return "-";
   const wrong = feature.identity.filter((each) => each.status !== "ok");
@@ -113,7 +126,7 @@ function Actions({ cluster, feature, onAct }: { cluster: string; feature: Featur
         { id: "change", text: "Change settings" },
         { id: "repair", text: "Repair" },
         { id: "upgrade", text: "Upgrade", disabled: !feature.available_version || feature.available_version === feature.version },
-        { id: "off", text: "Switch off", disabled: feature.needed_by.length > 0, disabledReason: `Needed by ${feature.needed_by.join(", ")}` },
+        { id: "off", text: "Switch off", disabled: feature.needed_by.length > 0, disabledReason: `Needed by ${feature.needed_by.map(words).join(", ")}` },
       ]}
       onItemClick={({ detail }) => onAct(acts[detail.id]!(cluster, feature))}
     >

@@ -1,14 +1,19 @@
 import { api, type Schemas } from "../../api/client";
+import { within } from "../../api/problems";
 import type { PlannedAct } from "../../components/PlannedAct";
 import type { Values } from "../../components/SchemaField";
+import { words } from "../../components/Status";
 
 const FEATURES = "/api/v1/clusters/{cluster}/features";
 type Feature = Schemas["FeatureView"];
 type Name = keyof Schemas["UpdateFeatures"];
 
-/** Only the touched feature is sent: presence is intent. */
+/** Only the touched feature is sent: presence is intent. What is refused of it lands on the fields of its form. */
 function patch(cluster: string, name: string, change: Values): PlannedAct["send"] {
-  return (body, { query, header }) => api.PATCH(FEATURES, { params: { path: { cluster }, query, header }, body: { [name as Name]: { ...body, ...change } } as Schemas["UpdateFeatures"] });
+  return (body, { query, header }) =>
+    api.PATCH(FEATURES, { params: { path: { cluster }, query, header }, body: { [name as Name]: { ...body, ...change } } as Schemas["UpdateFeatures"] }).catch((error: unknown) => {
+      throw within(name, error);
+    });
 }
 
 const SWITCHES: Partial<Record<Name, keyof Schemas>> = {
@@ -23,7 +28,7 @@ export function switchOn(cluster: string, feature: Feature): PlannedAct {
   return {
     title: `Switch ${feature.title} on`,
     button: "Switch on",
-    says: feature.depends_on.length ? `It needs ${feature.depends_on.join(", ")}: what is missing is installed first.` : undefined,
+    says: feature.depends_on.length ? `It needs ${feature.depends_on.map(words).join(", ")}: what is missing is installed first.` : undefined,
     schema: SWITCHES[feature.name as Name] ?? "AddonSwitch",
     without: ["enabled"],
     send: patch(cluster, feature.name, { enabled: true }),

@@ -40,6 +40,7 @@ function Panel({ fleet, onRefresh }: { fleet: Fleet; onRefresh: () => void }) {
         <Table
           variant="embedded"
           contentDensity="compact"
+          wrapLines
           items={fleet.groups}
           trackBy={(each) => `${each.group}/${each.instance_type}`}
           ariaLabels={{ tableLabel: "Fleet by group" }}

@@ -19,13 +19,13 @@ const REFRESH_MS = 10_000;
 type Group = Schemas["GroupView"];
 
 const COLUMNS: TableProps.ColumnDefinition<Group>[] = [
-  { id: "name", header: "Group", isRowHeader: true, sortingField: "name", minWidth: 150, cell: NameCell },
+  { id: "name", header: "Group", isRowHeader: true, sortingField: "name", minWidth: 120, cell: NameCell },
   { id: "status", header: "Status", sortingField: "status", minWidth: 120, cell: (each) => <Status status={each.status === "InService" ? "ready" : each.status}>{each.status}</Status> },
   { id: "nodes", header: "Nodes", sortingField: "current", cell: (each) => `${each.current}/${each.count}` },
-  { id: "type", header: "Type", minWidth: 150, cell: (each) => each.instance_types.join(", ") },
+  { id: "type", header: "Type", minWidth: 130, cell: (each) => each.instance_types.join(", ") },
   { id: "capacity", header: "Capacity", sortingField: "capacity_type", minWidth: 120, cell: CapacityCell },
   { id: "zone", header: "Zone", minWidth: 110, cell: (each) => each.zones.join(", ") || "-" },
-  { id: "why", header: "Remarks", minWidth: 220, cell: RemarksCell },
+  { id: "why", header: "Remarks", minWidth: 140, cell: RemarksCell },
 ];
 
 export function GroupsTab({ cluster, region }: { cluster: string; region: string }) {

@@ -85,12 +85,12 @@ export function NodesTab({ cluster }: { cluster: string }) {
         }
         pagination={<Pagination {...pages.props(nodes.data?.cursor)} />}
         columnDefinitions={[
-          { id: "id", header: "Instance", isRowHeader: true, minWidth: 190, cell: (each) => <Button variant="inline-link" onClick={() => setShown(nameOf(each))}>{nameOf(each) || "not made yet"}</Button> },
+          { id: "id", header: "Instance", isRowHeader: true, minWidth: 170, cell: (each) => <Button variant="inline-link" onClick={() => setShown(nameOf(each))}>{nameOf(each) || "not made yet"}</Button> },
           { id: "status", header: "SageMaker", minWidth: 110, cell: (each) => <Status status={each.status === "Running" ? "ready" : each.status}>{each.status}</Status> },
-          { id: "ready", header: "Kubernetes", minWidth: 150, cell: KubernetesCell },
-          { id: "group", header: "Group", minWidth: 190, cell: GroupCell },
-          { id: "zone", header: "Zone", minWidth: 120, cell: (each) => each.zone ?? "-" },
-          { id: "why", header: "Remarks", minWidth: 200, cell: (each) => <span className="is-wrap">{each.because ?? "-"}</span> },
+          { id: "ready", header: "Kubernetes", minWidth: 130, cell: KubernetesCell },
+          { id: "group", header: "Group", minWidth: 160, cell: GroupCell },
+          { id: "zone", header: "Zone", minWidth: 100, cell: (each) => each.zone ?? "-" },
+          { id: "why", header: "Remarks", minWidth: 120, cell: (each) => <span className="is-wrap">{each.because ?? "-"}</span> },
         ]}
       />
       {act && <PlannedActModal act={act} onClose={() => setAct(null)} />}
