@@ -29,7 +29,7 @@ def _tags(context: Context, service: str, path: str, arn: str) -> dict[str, str]
         wanted = [{"Name": "resource-id", "Values": [path.rsplit("/", 1)[-1]]}]
         return _pairs(client("ec2", context.region).describe_tags(Filters=wanted)["Tags"])
     if service == "eks":
-        return dict(client("eks", context.region).list_tags_for_resource(resourceArn=arn)["tags"])
+        return dict(client("eks", context.region).list_tags_for_resource(resourceArn=arn).get("tags", {}))
     if service == "sagemaker":
         return _pairs(client("sagemaker", context.region).list_tags(ResourceArn=arn)["Tags"])
     if service == "iam" and path.startswith("role/"):
