@@ -15,6 +15,7 @@ from tests.clusters.worlds import SandboxProcess
 from instantstart.capabilities.features import specs, views, workflows
 from instantstart.capabilities.room import Room
 from instantstart.kube.client import KubeCluster
+from instantstart.store.records import ClusterRow
 from instantstart_sandbox.world.settings import Settings as Weather
 
 TAG = "feat"
@@ -78,6 +79,7 @@ def standing(shared_room: Room, shared_sandbox: SandboxProcess) -> Job:
     job = Job(Crank(shared_room, shared_sandbox), tag=TAG)
     made = job.create()
     assert made.status == "succeeded", (made.stopped_at, made.problem)
+    shared_room.store.clusters.upsert(ClusterRow(tag=TAG, region=job.region))
     return job
 
 

@@ -90,6 +90,7 @@ def read(where: Site, room: Any) -> World:
     """Look at everything. Raises NotFound, Unreachable or Denied only when the EKS cluster itself cannot be described."""
     aws, name = where.aws, where.eks_cluster
     cluster = aws.cached(f"eks {name}", _CLUSTER_SECONDS, lambda: eks.get_cluster(aws, name))
+    eks.ref(dict(cluster), aws.region)  # says it when there is no API server yet
     wanted = set(chains.role_names(where))
     with ThreadPoolExecutor(_READERS) as pool:
         reads = _Reads(pool)

@@ -36,6 +36,7 @@ from instantstart.ensure.addon_steps import Wanted
 from instantstart.ensure.chain_links import BROKEN
 from instantstart.ensure.chain_steps import Hands
 from instantstart.ensure.chains import Chain
+from instantstart.ensure.component_state import State
 from instantstart.ensure.components import COMPONENTS, Way, with_needs
 from instantstart.ensure.sites import site
 from instantstart.ensure.strangers import Takeover
@@ -56,7 +57,7 @@ def look(room: Room, run: Run) -> Outcome:
     world = component_reads.read(where, room)
     statuses = component_state.judge(world)
     change = rules.Change(run.spec.feature, "enable", run.spec.ask)
-    unread = next((statuses[n] for n in with_needs(change.feature) if statuses[n].state is component_state.State.unknown), None)
+    unread = next((statuses[n] for n in with_needs(change.feature) if statuses[n].state is State.unknown), None)
     if unread:
         raise problems.Unreachable("feature.unreadable", unread.why)
     refused = rules.refusal(rules.obstacles([change], statuses, world, {}))
@@ -250,11 +251,11 @@ def restart(here: Scene) -> Outcome:
 
 
 def verify(here: Scene) -> Outcome:
-    """Read everything anew: there, and every link of its chain holds."""
+    """Read everything anew: it works (or waits for the first node only), and every link of its chain holds."""
     world = component_reads.read(here.where, here.room)
     status = component_state.judge(world)[here.component.name]
     broken = [link for link in status.links if link.status in BROKEN]
-    if status.is_present and not broken:
+    if not broken and (status.state is State.on or status.waits_for_nodes):
         told = {"feature": status.name, "state": status.state.value, "version": status.version, "waits_for_nodes": status.waits_for_nodes}
         return Done({**told, "links": len(status.links)}, note=status.why)
     why = broken[0].detail if broken else status.why
