@@ -80,6 +80,8 @@ class Stranger:
             **more,
         )
         self.sandbox.warp(120)
+        while client.describe_cluster(name=self.name)["cluster"]["status"] == "CREATING":
+            self.sandbox.warp(120)
         if plugin:
             client.create_addon(clusterName=self.name, addonName="vpc-cni", addonVersion=plugin)
             client.create_addon(clusterName=self.name, addonName="kube-proxy")
