@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -162,3 +163,28 @@ def test_an_add_on_that_failed_is_told_then_removed_and_made_again(features: Any
     assert made.status == "succeeded", (made.stopped_at, made.problem, made.said[-5:])
     assert "removed, to be made again" in made.sentences("install")
     assert features.off("task_governance").status == "succeeded"
+
+
+def test_a_role_of_our_name_that_is_somebody_elses_is_told_and_never_touched(features: Any) -> None:
+    iam, name = features.sandbox.client("iam"), features.job.site.names.checkpoint_role
+    theirs = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [theirs]}))
+    refused = features.on("tiered_checkpointing")
+    assert (refused.status, refused.problem.code) == ("failed", "role.not_ours")
+    view = features.read()["tiered_checkpointing"]
+    assert (view.state, view.identity) == ("off", ())
+    assert features.off("tiered_checkpointing").status == "succeeded"
+    assert iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"Service": "ec2.amazonaws.com"}
+    iam.delete_role(RoleName=name)
+
+
+def test_what_cannot_be_read_is_unknown_and_neither_on_nor_off(features: Any) -> None:
+    features.sandbox.fault("kubernetes.*", code="away", count=None)
+    told = features.read()
+    assert {told[name].state for name in ("cert_manager", "keda", "kuberay")} == {"unknown"}
+    assert told["tiered_checkpointing"].state == "off"
+    features.sandbox.clear()
+    features.sandbox.fault("eks:ListAddons", code="unavailable", count=None)
+    assert features.read()["training_operator"].state == "unknown"
+    features.sandbox.clear()
+    assert features.read()["training_operator"].state == "off"

@@ -67,18 +67,13 @@ class Seen:
     #: ``(namespace, account)`` -> its pods
     pods: Mapping[tuple[str, str], list[Resource]] | problems.Problem = field(default_factory=dict)
     audience: str = ""
+    #: the cluster's tag: a role of our name without it is somebody else's
+    tag: str = ""
 
 
 def links(chain: Chain, seen: Seen) -> tuple[Link, ...]:
     """Every link of a chain, first to last."""
     return tuple(_links(chain, seen))
-
-
-def is_begun(chain: Chain, seen: Seen) -> bool:
-    """Whether anything of a chain is there: its role, or an account that only the chain makes."""
-    role_there = isinstance(seen.roles, Mapping) and chain.role in seen.roles
-    made = [a for a in chain.accounts if a.made]
-    return role_there or (isinstance(seen.accounts, Mapping) and any((a.namespace, a.name) in seen.accounts for a in made))
 
 
 def _links(chain: Chain, seen: Seen) -> Iterator[Link]:
@@ -107,6 +102,9 @@ def _role(chain: Chain, seen: Seen) -> Iterator[Link]:
     role = seen.roles.get(chain.role)
     if role is None:
         yield Link(chain.name, "role", Standing.missing, f"There is no role {chain.role}.")
+        return
+    if not role.is_of(seen.tag):
+        yield Link(chain.name, "role", Standing.wrong, f"The role {chain.role} was not made for this cluster, and is not changed.")
         return
     yield Link(chain.name, "role", Standing.ok, role.arn)
     flaw = trusts.flaw(role.trust, chain.trust)

@@ -104,7 +104,7 @@ def read(where: Site, room: Any) -> World:
         described = _describe(reads, aws, name, listed.result())
         workloads = _joined([w.result() for w in work])
         told = _settled(described)
-        seen = Seen(roles=roles.result(), accounts=accounts.result())
+        seen = Seen(roles=roles.result(), accounts=accounts.result(), tag=where.tag)
         first = World(where, cluster, nodes.result(), told, offers.result(), workloads, {}, seen)
         declared = _declared(first)
         return replace(first, chains=declared, seen=_rest(reads, first, declared, kube))
@@ -168,8 +168,9 @@ def _declared(world: World) -> dict[str, Chain]:
     for name in chains.DECLARED:
         usual = chains.declare(name, Ground(world.where, world.eks))
         role = roles.get(usual.role)
-        if is_wanted(world, name) or (role is not None and name not in _TWINS):
-            found[name] = chains.declare(name, Ground(world.where, world.eks, chain_steps.choices(role)))
+        ours = role if role is not None and role.is_of(world.where.tag) else None
+        if is_wanted(world, name) or (ours is not None and name not in _TWINS):
+            found[name] = chains.declare(name, Ground(world.where, world.eks, chain_steps.choices(ours)))
     return found
 
 
