@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -37,6 +38,14 @@ def pod(claim: str) -> dict[str, Any]:
     }
 
 
+def eventually(driven: Standing, seen: Callable[[], bool]) -> None:
+    """Let the world's time pass until something is seen."""
+    until = time.monotonic() + 60
+    while not seen():
+        assert time.monotonic() < until
+        driven.sandbox.warp(5)
+
+
 def test_a_new_file_system_is_made_once_mounted_and_kept_unless_asked(driven: Standing) -> None:
     driven.sandbox.fault("fsx:CreateFileSystem", when="after", count=1)  # made, and the answer lost
     made = driven.run(workflows.ADD_FSX_VOLUME, specs.FsxTarget, claim_name="scratch", size_gib=1200)
@@ -46,13 +55,9 @@ def test_a_new_file_system_is_made_once_mounted_and_kept_unless_asked(driven: St
     seen = views.get_volume(driven.room, "demo", "default", "scratch")
     assert (seen.volume.shows, seen.volume.kind, seen.volume.size) == (found.dns_name, "fsx", "1200Gi")
     driven.kube.apply(pod("scratch"))
-    driven.sandbox.warp(60)
-    assert driven.kube.get("Pod", "reader", "default")["status"]["phase"] == "Running"
+    eventually(driven, lambda: driven.kube.get("Pod", "reader", "default")["status"]["phase"] == "Running")
     driven.kube.delete("Pod", "reader", "default")
-    until = time.monotonic() + 30
-    while driven.kube.find("Pod", "reader", "default") is not None:
-        assert time.monotonic() < until
-        driven.sandbox.warp(5)
+    eventually(driven, lambda: driven.kube.find("Pod", "reader", "default") is None)
     target = specs.RemoveTarget(tag="demo", region=REGION, namespace="default", claim_name="scratch")
     assert found.id in " ".join(plans.plan_remove(driven.room, driven.where, target).keep)
     gone = driven.run(workflows.REMOVE_VOLUME, specs.RemoveTarget, namespace="default", claim_name="scratch")

@@ -37,6 +37,8 @@ RELIST_SECONDS = (1800.0, 3600.0)
 #: a watch that ends sooner without having told anything is no watch: not tried again at once
 _SHORT_SECONDS = 1.0
 _YIELD_EACH = 200
+#: a generator of its own: whoever seeds the shared one (a test, a library) neither steers nor is disturbed by these threads
+_CHANCE = random.Random()  # noqa: S311 - spreads pauses, keeps no secret
 _log = log.get(__name__)
 
 T = TypeVar("T")
@@ -165,7 +167,7 @@ class Reflector(Generic[T]):
                 if useful and failure is None:
                     continue
                 asked = getattr(failure, "retry_after_seconds", None) or 0
-                await asyncio.sleep(max(pause * random.uniform(0.5, 1.5), min(asked, BACKOFF_SECONDS[1])))
+                await asyncio.sleep(max(pause * _CHANCE.uniform(0.5, 1.5), min(asked, BACKOFF_SECONDS[1])))
                 pause = min(pause * 2, BACKOFF_SECONDS[1])
 
     async def _turn(self, http: httpx2.AsyncClient) -> Exception | None:
@@ -194,7 +196,7 @@ class Reflector(Generic[T]):
             before, self._items = self._items, fresh
             self._revision += 1
         self._version = version
-        self._list_due = time.monotonic() + random.uniform(*RELIST_SECONDS)
+        self._list_due = time.monotonic() + _CHANCE.uniform(*RELIST_SECONDS)
         self.counts.lists += 1
         self._heard()
         await self._tell_differences(before, fresh)
@@ -232,7 +234,7 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(0)
 
     async def _watch(self, http: httpx2.AsyncClient) -> None:
-        seconds = random.randint(*WATCH_SECONDS)
+        seconds = _CHANCE.randint(*WATCH_SECONDS)
         params = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), "resourceVersion": self._version}
         async with self._ask(http, params) as response:
             self.counts.watches += 1
