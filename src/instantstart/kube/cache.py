@@ -38,7 +38,7 @@ RELIST_SECONDS = (1800.0, 3600.0)
 _SHORT_SECONDS = 1.0
 _YIELD_EACH = 200
 #: a generator of its own: whoever seeds the shared one (a test, a library) neither steers nor is disturbed by these threads
-_CHANCE = random.Random()  # noqa: S311 - spreads pauses, keeps no secret
+_CHANCE = random.Random()
 _log = log.get(__name__)
 
 T = TypeVar("T")
