@@ -13,6 +13,7 @@ from tests.storage.conftest import Standing
 
 from instantstart.base import problems
 from instantstart.capabilities.storage.downloads import plans, rules, specs, views, workflows
+from instantstart.ensure import images
 from instantstart_sandbox.services.hub import REPOSITORIES
 
 TINY = "sandbox/tiny-model"
@@ -101,6 +102,30 @@ def test_a_hub_in_bad_weather_still_gives_whole_files(standing: Standing, mode: 
     made = download(standing)
     assert made.problem is None, made.problem
     assert {k: v for k, v in keys(standing, f"models/{TINY}/").items() if not k.startswith(".")} == REPOSITORIES[TINY].files
+
+
+@pytest.mark.parametrize("folder", ["..", "../../etc", "a/../b", "."])
+def test_a_folder_does_not_lead_out_of_its_volume(folder: str) -> None:
+    with pytest.raises(ValueError, match="would lead out of"):
+        ask(folder=folder)
+    assert ask(folder="models/v1..2/.cache").place == "models/v1..2/.cache"
+
+
+@pytest.mark.parametrize(
+    ("image", "right"),
+    [
+        ("public.ecr.aws/docker/library/python:3.12-slim", True),
+        ("localhost:5000/a__b/c@sha256:" + "0" * 64, True),
+        ("python", True),
+        (" ", False),
+        ("123456789012.dkr.ecr.us-west-2.amazonaws.com/x:y:z@@", False),
+        ("Python:1", False),
+        ("a/b@sha256:0", False),
+    ],
+)
+def test_what_is_no_image_reference_is_told(image: str, right: bool) -> None:
+    nobody: Any = None  # AWS is asked neither of a wrong reference nor of a registry of others
+    assert (images.check(nobody, image).level != "fail") is right
 
 
 def test_wrong_answers_are_told_together(standing: Standing) -> None:

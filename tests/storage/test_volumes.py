@@ -71,6 +71,13 @@ def test_every_wrong_answer_is_told_at_once_each_at_its_field(standing: Standing
     assert {f.pointer for f in wrong.value.fields} == {"/driver", "/size_gib"}
 
 
+@pytest.mark.parametrize("prefix", ["../", "a/../../b/", "./", "a/./b/"])
+def test_a_folder_does_not_lead_out_of_its_bucket(prefix: str) -> None:
+    with pytest.raises(ValueError, match="would lead out of"):
+        specs.AddS3Volume(claim_name="s3-claim", prefix=prefix)
+    assert specs.AddS3Volume(claim_name="s3-claim", prefix="a..b/.c/").prefix == "a..b/.c/"
+
+
 def claim(name: str, namespace: str, volume: str) -> dict[str, Any]:
     """A claim of somebody else."""
     return {

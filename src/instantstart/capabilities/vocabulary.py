@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from instantstart.base import names, patterns
 
@@ -42,6 +42,17 @@ Claim = Annotated[
     str,
     Field(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the PersistentVolumeClaim.", examples=["s3-claim"]),
 ]
+
+
+def _no_way_out(folder: str) -> str:
+    """A folder that stays below where it begins."""
+    if {".", ".."} & set(folder.split("/")):
+        raise ValueError("must not have '.' or '..' among its parts: it would lead out of where it begins")
+    return folder
+
+
+#: for texts that are folders: beside the pattern, which cannot say it
+Within = AfterValidator(_no_way_out)
 CapacityType = Literal["on_demand", "spot", "training_plan"]
 DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity"]
 

@@ -15,6 +15,11 @@ from instantstart.base import problems
 from instantstart.ensure.findings import Finding
 
 _ECR = re.compile(r"^(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z.]+/(?P<repository>[a-z0-9._/-]+)$")
+_PART = r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
+_REPOSITORY = re.compile(rf"{_PART}(?:/{_PART})*")
+_REFERENCE = re.compile(
+    rf"(?:[A-Za-z0-9.-]+(?::\d+)?/)?{_REPOSITORY.pattern}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@[a-z0-9]+:[0-9a-f]{{32,128}})?"
+)
 
 
 @dataclass(frozen=True)
@@ -57,13 +62,14 @@ def list_repositories(aws: Aws) -> list[ImageRepository]:
 
 def list_images(aws: Aws, repository: str) -> list[Image]:
     """Every image of a repository, newest first. Raises NotFound ``image.repository_unknown``."""
+    missing = f"There is no ECR repository {repository} in {aws.region}."
+    if not _REPOSITORY.fullmatch(repository):  # no name that ECR takes: it need not be asked
+        raise problems.NotFound("image.repository_unknown", missing)
     try:
         uri = aws.read("ecr", "describe_repositories", repositoryNames=[repository])["repositories"][0]["repositoryUri"]
         found = aws.pages("ecr", "describe_images", "imageDetails", repositoryName=repository)
     except problems.NotFound as problem:
-        raise problems.NotFound(
-            "image.repository_unknown", f"There is no ECR repository {repository} in {aws.region}.", evidence=problem.evidence
-        ) from problem
+        raise problems.NotFound("image.repository_unknown", missing, evidence=problem.evidence) from problem
     return sorted((_image(uri, told) for told in found), key=lambda i: (i.pushed_at is not None, i.pushed_at), reverse=True)
 
 
@@ -81,6 +87,10 @@ def parse(image: str) -> Reference | None:
 
 def check(aws: Aws, image: str) -> Finding:
     """Whether an image is there, where that can be read."""
+    if not _REFERENCE.fullmatch(image):
+        return Finding(
+            "image", "fail", f"{image!r} is no image reference.", "Write it as registry/repository:tag or registry/repository@digest."
+        )
     wanted = parse(image)
     if wanted is None or wanted.account != aws.identity().account or wanted.region != aws.region:
         return Finding("image", "unknown", f"{image} is not in this account's ECR here: whether it is there is seen when it is pulled.")

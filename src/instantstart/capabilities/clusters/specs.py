@@ -16,6 +16,7 @@ from instantstart.capabilities.vocabulary import (
     SubnetId,
     Tag,
     Target,
+    Within,
     Zone,
 )  # fmt: skip
 
@@ -87,7 +88,7 @@ class StorageAsk(Ask):
 
     bucket: Bucket | None = None
     prefix: Annotated[
-        str, Field(max_length=512, pattern=patterns.FOLDER, description="Only this folder of the bucket; ends with a slash.")
+        str, Within, Field(max_length=512, pattern=patterns.FOLDER, description="Only this folder of the bucket; ends with a slash.")
     ] = ""
     namespace: Annotated[str, Field(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Kubernetes namespace of the claim.")] = (
         "default"

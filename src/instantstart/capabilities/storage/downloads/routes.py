@@ -26,7 +26,7 @@ from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.downloads import objects, plans, rules, specs, views
 from instantstart.ensure import sites
 from instantstart.ensure.releases import MANAGED_BY, MANAGER
-from instantstart.operations.record import TERMINAL, Operation
+from instantstart.operations.record import TERMINAL, Operation, OperationStatus
 
 router = APIRouter(tags=["storage"])
 
@@ -76,7 +76,7 @@ def cancel_download(
 ) -> Operation:  # fmt: skip
     """End the job and its operation. Files that are complete stay: the same request goes on with the rest."""
     found = views.get_download(room, cluster, operation_id)
-    if found.status not in TERMINAL:
+    if found.status not in TERMINAL or found.status == OperationStatus.succeeded:  # what has succeeded is refused
         room.engine.cancel(operation_id, caller.id)
     return begin(room, caller, response, Wish("download.cancel", _job_of(found), key))
 

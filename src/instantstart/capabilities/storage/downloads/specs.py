@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr
 
 from instantstart.base import patterns
-from instantstart.capabilities.vocabulary import Ask, Namespace, Target
+from instantstart.capabilities.vocabulary import Ask, Namespace, Target, Within
 
 #: a public mirror of Docker's official image: any image with Python 3.11 or newer will do
 IMAGE = "public.ecr.aws/docker/library/python:3.12-slim"
@@ -39,7 +39,7 @@ class DownloadModel(Ask):
     ] = "s3-claim"
     namespace: Namespace = "default"
     folder: Annotated[
-        str | None,
+        Annotated[str, Within] | None,
         Field(max_length=300, pattern=patterns.PLAIN_FOLDER, description="Folder of the volume; left out: models/ and the name."),
     ] = None
     token_secret: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from instantstart.base import patterns
-from instantstart.capabilities.vocabulary import Ask, Claim, Namespace, Target, Zone
+from instantstart.capabilities.vocabulary import Ask, Claim, Namespace, Target, Within, Zone
 
 Throughput = Literal[125, 250, 500, 1000]
 
@@ -24,7 +24,7 @@ class AddS3Volume(VolumeAsk):
 
     bucket: Annotated[str | None, Field(pattern=patterns.BUCKET, description="An existing S3 bucket; left out: the data bucket.")] = None
     prefix: Annotated[
-        str, Field(max_length=512, pattern=patterns.FOLDER, description="Only this folder of the bucket; ends with a slash.")
+        str, Within, Field(max_length=512, pattern=patterns.FOLDER, description="Only this folder of the bucket; ends with a slash.")
     ] = ""
     read_only: Annotated[bool, Field(description="Mount without the right to write, overwrite or delete.")] = False
     allow_delete: Annotated[bool | None, Field(description="Pods may delete files. Left out: yes, unless read_only.")] = None
