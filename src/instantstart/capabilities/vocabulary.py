@@ -51,7 +51,7 @@ def _no_way_out(folder: str) -> str:
     return folder
 
 
-#: for texts that are folders: beside the pattern, which cannot say it
+#: for texts that are folders: what their pattern cannot say; it comes after the pattern, which the document would lose otherwise
 Within = AfterValidator(_no_way_out)
 CapacityType = Literal["on_demand", "spot", "training_plan"]
 DeepHealthCheck = Literal["InstanceStress", "InstanceConnectivity"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,15 +63,18 @@ def list_repositories(aws: Aws) -> list[ImageRepository]:
 
 def list_images(aws: Aws, repository: str) -> list[Image]:
     """Every image of a repository, newest first. Raises NotFound ``image.repository_unknown``."""
-    missing = f"There is no ECR repository {repository} in {aws.region}."
-    if not _REPOSITORY.fullmatch(repository):  # no name that ECR takes: it need not be asked
-        raise problems.NotFound("image.repository_unknown", missing)
+    if not _REPOSITORY.fullmatch(repository):
+        raise _unknown(aws, repository, {})  # no name that ECR takes: it need not be asked
     try:
         uri = aws.read("ecr", "describe_repositories", repositoryNames=[repository])["repositories"][0]["repositoryUri"]
         found = aws.pages("ecr", "describe_images", "imageDetails", repositoryName=repository)
     except problems.NotFound as problem:
-        raise problems.NotFound("image.repository_unknown", missing, evidence=problem.evidence) from problem
+        raise _unknown(aws, repository, problem.evidence) from problem
     return sorted((_image(uri, told) for told in found), key=lambda i: (i.pushed_at is not None, i.pushed_at), reverse=True)
+
+
+def _unknown(aws: Aws, repository: str, evidence: Mapping[str, Any]) -> problems.NotFound:
+    return problems.NotFound("image.repository_unknown", f"There is no ECR repository {repository} in {aws.region}.", evidence=evidence)
 
 
 def parse(image: str) -> Reference | None:

@@ -88,7 +88,7 @@ class StorageAsk(Ask):
 
     bucket: Bucket | None = None
     prefix: Annotated[
-        str, Within, Field(max_length=512, pattern=patterns.FOLDER, description="Only this folder of the bucket; ends with a slash.")
+        str, Field(max_length=512, pattern=patterns.FOLDER, description="Only this folder of the bucket; ends with a slash."), Within
     ] = ""
     namespace: Annotated[str, Field(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Kubernetes namespace of the claim.")] = (
         "default"

@@ -39,8 +39,8 @@ class DownloadModel(Ask):
     ] = "s3-claim"
     namespace: Namespace = "default"
     folder: Annotated[
-        Annotated[str, Within] | None,
-        Field(max_length=300, pattern=patterns.PLAIN_FOLDER, description="Folder of the volume; left out: models/ and the name."),
+        Annotated[str, Field(max_length=300, pattern=patterns.PLAIN_FOLDER), Within] | None,
+        Field(description="Folder of the volume; left out: models/ and the name."),
     ] = None
     token_secret: Annotated[
         str | None,

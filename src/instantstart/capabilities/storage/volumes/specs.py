@@ -24,7 +24,7 @@ class AddS3Volume(VolumeAsk):
 
     bucket: Annotated[str | None, Field(pattern=patterns.BUCKET, description="An existing S3 bucket; left out: the data bucket.")] = None
     prefix: Annotated[
-        str, Within, Field(max_length=512, pattern=patterns.FOLDER, description="Only this folder of the bucket; ends with a slash.")
+        str, Field(max_length=512, pattern=patterns.FOLDER, description="Only this folder of the bucket; ends with a slash."), Within
     ] = ""
     read_only: Annotated[bool, Field(description="Mount without the right to write, overwrite or delete.")] = False
     allow_delete: Annotated[bool | None, Field(description="Pods may delete files. Left out: yes, unless read_only.")] = None
