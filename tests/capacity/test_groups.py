@@ -77,6 +77,28 @@ def test_the_door_begins_operations_and_joins_the_same_one(standing: Job, door: 
     door.call("POST", f"/operations/{first['id']}:cancel")
 
 
+def test_a_key_repeats_the_answer_also_when_its_approval_is_used_up_and_the_group_is_gone(standing: Job, door: Door, crank: Crank) -> None:
+    turn(crank, "instance_group.add", name="keyed", instance_type=CPU, instance_count=0, zone=ZONE)
+
+    def delete(key: str = "one", **query: Any) -> Any:
+        headers = {**door.headers, "Idempotency-Key": key}
+        return door.client.request("DELETE", f"/api/v1{GROUPS}/keyed", headers=headers, params=query)
+
+    approval = delete(dry_run=True).json()["approval"]
+    first = delete(approval=approval)
+    assert first.status_code == 202, first.text
+    repeated = [delete(approval=approval), delete()]
+    assert {r.status_code for r in repeated} == {202}
+    assert {r.json()["id"] for r in repeated} == {first.json()["id"]}
+    assert {r.headers["Location"] for r in repeated} == {first.headers["Location"]}
+    assert set(repeated[0].json()) == set(first.json())
+    assert delete(drain_minutes=5).json()["code"] == "operation.key_reused"
+    told = door.get(f"/operations/{first.json()['id']}/wait", seconds=20)
+    if told["status"] == "succeeded":
+        assert delete().json()["status"] == "succeeded", "the group is gone, and the answer is still this operation"
+    assert delete("two").json()["code"] in ("approval.missing", "instance_group.unknown")
+
+
 def test_everything_wrong_is_told_at_once_with_its_field(standing: Job, door: Door, crank: Crank) -> None:
     body = {
         "name": "bad", "instance_type": TYPE, "instance_count": 5000, "zone": "us-west-2z", "network_interface": "efa_only",

@@ -72,6 +72,9 @@ class ToyEngine:
     def events(self, op: str, after: int = 0, limit: int = 500) -> list[EventRow]:
         return [e for e in self._events[op] if e.seq > after][:limit]
 
+    def repeated(self, key: str, caller: str, request_hash: str) -> Operation | None:
+        return None
+
     def retry(self, op: str, caller: str) -> Operation:
         if self.get(op).status not in ("failed", "blocked"):
             raise problems.Conflict("operation.not_retryable", "The operation has not stopped.")

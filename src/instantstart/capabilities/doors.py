@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Header, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 
 from instantstart.base import problems
+from instantstart.operations.desk import hash_of
 from instantstart.store.records import ClusterRow
 
 if TYPE_CHECKING:
@@ -92,10 +95,51 @@ Admin = Annotated[Caller, Depends(require(Role.admin))]
 AdminOrAgent = Annotated[Caller, Depends(require(Role.admin, agent=Role.operator))]
 ClusterPath = Annotated[str, Path(max_length=128, description="Tag of the cluster.")]
 DryRun = Annotated[bool, Query(description="Answer a plan of what would change, and change nothing.")]
-IdempotencyKey = Annotated[
-    str | None,
-    Header(alias="Idempotency-Key", max_length=128, description="Repeat with the same key: the same answer, nothing done twice."),
-]
+
+
+class Key(str):
+    """An Idempotency-Key, with the hash of the request that brought it: all but its approval, which is good only once."""
+
+    request_hash: str
+
+
+class RepeatedError(Exception):
+    """A request under a key that became an operation already: that one is the answer, whatever a plan would say by now."""
+
+    def __init__(self, operation: Operation) -> None:
+        super().__init__(operation.id)
+        self.operation = operation
+
+
+async def once(
+    request: Request, room: RoomDep, caller: Annotated[Caller, Depends(get_caller)],
+    key: Annotated[
+        str | None,
+        Header(alias="Idempotency-Key", max_length=128, description="Repeat with the same key: the same answer, nothing done twice."),
+    ] = None,
+) -> Key | None:  # fmt: skip
+    """The key of this request. Raises RepeatedError when it became an operation, Conflict when it stood for another request."""
+    if not key:
+        return None
+    query = sorted((name, value) for name, value in request.query_params.multi_items() if name != "approval")
+    known = Key(key)
+    known.request_hash = hash_of([request.method, request.url.path, query, _canonical(await request.body())])
+    if "dry_run" not in request.query_params:
+        operation = await run_in_threadpool(room.engine.repeated, known, caller.id, known.request_hash)
+        if operation is not None:
+            raise RepeatedError(operation)
+    return known
+
+
+def _canonical(body: bytes) -> Any:
+    """The body as a value, so that spaces and the order of fields do not count; what is no JSON as it came."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.hex()
+
+
+IdempotencyKey = Annotated[Key | None, Depends(once)]
 
 
 _APPROVAL_MINUTES = 15
@@ -137,7 +181,10 @@ class Wish:
 def begin(room: Room, caller: Caller, response: Response, wish: Wish, waits: bool = False) -> Operation:
     """Start, register, and answer 202 with the operation's address. ``waits``: for an administrator's yes."""
     target, tag = wish.target, getattr(wish.target, "tag", None)
-    operation, created = room.engine.start(wish.workflow, target, caller=caller.id, cluster=tag, key=wish.key, approval=waits)
+    request_hash = wish.key.request_hash if isinstance(wish.key, Key) else None
+    operation, created = room.engine.start(
+        wish.workflow, target, caller=caller.id, cluster=tag, key=wish.key, request_hash=request_hash, approval=waits
+    )
     if created and tag is not None and room.store.clusters.find(tag) is None:
         room.store.clusters.upsert(ClusterRow(tag=tag, region=target.region))  # type: ignore[attr-defined]
     return accepted(response, operation)

@@ -52,7 +52,7 @@ class Desk:
         with contextlib.ExitStack() as stack:
             if request.key is not None:
                 stack.enter_context(self._journal.writing(f"key/{request.caller}/{request.key}"))
-                known = self._find_repeat(request.key, request, request.request_hash or spec_hash)
+                known = self.find_repeat(request.key, request.caller, request.request_hash or spec_hash)
                 if known is not None:
                     return known, False
             now = stack.enter_context(self._journal.writing(f"subject/{subject}"))
@@ -81,8 +81,9 @@ class Desk:
             raise problems.NotFound("operation.workflow_unknown", f"There is no workflow {name}.")
         return workflow
 
-    def _find_repeat(self, key: str, request: Request, request_hash: str) -> OperationRow | None:
-        repeat = self._rows.find_repeat(key, request.caller)
+    def find_repeat(self, key: str, caller: str, request_hash: str) -> OperationRow | None:
+        """What this key of this caller became. Raises Conflict (operation.key_reused) when it stood for another request."""
+        repeat = self._rows.find_repeat(key, caller)
         if repeat is None:
             return None
         known = str(repeat.answer["operation_id"])

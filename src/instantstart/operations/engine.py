@@ -110,6 +110,11 @@ class Engine:
             self._go_on(row.subject)
         return self.get(row.id), created
 
+    def repeated(self, key: str, caller: str, request_hash: str) -> Operation | None:
+        """The operation that this Idempotency-Key became, if it did. Raises Conflict (operation.key_reused)."""
+        row = self._desk.find_repeat(key, caller, request_hash)
+        return None if row is None else self.get(row.id)
+
     def retry(self, operation_id: str, caller: str) -> Operation:
         """Go on at the failed stage, with a fresh deadline. Raises NotFound, Conflict (operation.not_retryable, operation.subject_busy)."""
         return self._moved(self._desk.retry(operation_id, caller))

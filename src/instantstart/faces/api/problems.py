@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from instantstart.base import log, problems
 from instantstart.base.problems import Violation
+from instantstart.capabilities.doors import RepeatedError
 from instantstart.faces.api import sentences
 
 logger = log.get("instantstart.api")
@@ -101,6 +103,12 @@ def install(app: FastAPI) -> None:
         hint = f"{request.method} {request.url.path}" if error.status_code in (404, 405) else None
         return response(HttpProblem(error.status_code, hint=hint), headers=error.headers)
 
+    def on_repeated(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RepeatedError)
+        where = {"Location": f"/api/v1/operations/{error.operation.id}"}
+        return JSONResponse(jsonable_encoder(error.operation), status_code=202, headers=where)
+
     app.add_exception_handler(problems.Problem, on_problem)
+    app.add_exception_handler(RepeatedError, on_repeated)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_http)
