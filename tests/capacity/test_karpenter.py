@@ -231,12 +231,15 @@ def test_everything_wrong_is_told_at_once_with_its_field(world: World, door: Doo
         ],
         "labels": {"karpenter.sh/x": "a"},
         "consolidate_after": "0s",
-        "budgets": [{"nodes": "1", "duration": "1h"}],
+        "expire_after": "0h",
+        "budgets": [{"nodes": "1", "duration": "1h"}, {"nodes": "1", "schedule": "x y z", "duration": "1h"}],
+        "taints": ["a=b:NoSchedule", "a:NoSchedule"],
     }
     told = door.refusal(422, "POST", POOLS, body)
     assert {f["pointer"] for f in told["fields"]} == {
         "/instance_groups/1", "/instance_groups/2", "/instance_groups/3", "/instance_types/0", "/zones/0", "/requirements/0/key",
         "/requirements/1", "/requirements/2/values", "/labels/karpenter.sh~1x", "/consolidate_after", "/budgets/0",
+        "/expire_after", "/budgets/1/schedule", "/taints/1",
     }  # fmt: skip
     assert "does not honour a capacity type" in told["detail"]
     shape = door.pointers("POST", POOLS, {"name": "-", "instance_groups": [], "expire_after": "soon", "strange": 1})

@@ -249,6 +249,10 @@ def types_of(group: Mapping[str, Any]) -> list[str]:
     return [one] if one else list(flexible.get("DesiredInstanceTypes") or flexible.get("CurrentInstanceTypes") or [])
 
 
+#: what a NodePool's budget takes for a schedule (Karpenter's own schema, its five fields held to cron's letters)
+_CRON = re.compile(r"@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*/,?L#-]+( +[0-9A-Za-z*/,?L#-]+){4}")
+
+
 def pool_violations(name: str, wanted: Mapping[str, Any], facts: PoolFacts) -> list[Violation]:
     """Everything that is wrong with the fields of a pool, each with its pointer."""
     return [
@@ -258,6 +262,7 @@ def pool_violations(name: str, wanted: Mapping[str, Any], facts: PoolFacts) -> l
         *_requirement_violations(wanted["requirements"]),
         *_disruption_violations(wanted),
         *_label_violations(wanted["labels"]),
+        *_taint_violations(wanted["taints"]),
     ]
 
 
@@ -334,10 +339,24 @@ def _disruption_violations(wanted: Mapping[str, Any]) -> list[Violation]:
     if seconds_in(wanted["consolidate_after"]) == 0:
         told = "With 0s a node goes the moment it is idle, and comes back for the next pod. Wait a while: 10m, or 2m for Spot."
         found.append(Violation("/consolidate_after", told))
+    if seconds_in(wanted["expire_after"]) == 0:
+        found.append(
+            Violation("/expire_after", "With 0s every node is replaced as soon as it is there. Take a lifetime, such as 720h, or Never.")
+        )
     for at, budget in enumerate(wanted["budgets"]):
         if (budget.get("schedule") is None) != (budget.get("duration") is None):
             found.append(Violation(f"/budgets/{at}", "schedule and duration go together."))
+        if budget.get("schedule") is not None and not _CRON.fullmatch(budget["schedule"]):
+            told = "schedule takes the five fields of cron, such as 0 9 * * 1-5, or one of @hourly, @daily, @weekly, @monthly, @yearly."
+            found.append(Violation(f"/budgets/{at}/schedule", told))
     return found
+
+
+def _taint_violations(taints: Sequence[str]) -> list[Violation]:
+    """A node has a key with an effect once."""
+    names = [(taint.partition(":")[0].partition("=")[0], taint.rpartition(":")[2]) for taint in taints]
+    twice = [at for at, name in enumerate(names) if name in names[:at]]
+    return [Violation(f"/taints/{at}", f"The taint {names[at][0]}:{names[at][1]} is given twice.") for at in twice]
 
 
 def _label_violations(labels: Mapping[str, str]) -> list[Violation]:
