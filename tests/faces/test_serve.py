@@ -16,6 +16,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from instantstart.faces.cli import demo
+
 
 @dataclass
 class Server:
@@ -126,3 +128,9 @@ def test_without_credentials_it_starts_and_says_what_is_missing_when_asked(tmp_p
         assert answer.status_code in (401, 403, 502)
         assert answer.headers["content-type"] == "application/problem+json"
         assert "Traceback" not in answer.text
+
+
+def test_two_demos_stand_side_by_side_when_told_to_take_free_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    with demo.sandbox(tmp_path / "one", 1.0, 0) as one, demo.sandbox(tmp_path / "two", 1.0, 0) as two:
+        assert one["AWS_ENDPOINT_URL"] != two["AWS_ENDPOINT_URL"]

@@ -49,12 +49,13 @@ def demo(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the console; 0 takes a free one.")] = 3099,
     rate: Annotated[float, typer.Option(min=1, max=600, help="Sandbox seconds for each real second.")] = 12.0,
     tag: Annotated[str | None, typer.Option(help="Tag of the cluster; left out: hypd- and today's date.")] = None,
+    sandbox_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the sandbox; 0 takes a free one.")] = SANDBOX_PORT,
 ) -> None:
     """Run the whole main job in the sandbox: an empty account becomes a verified cluster. With CI=true it ends after the job."""
     for number in (signal.SIGTERM, signal.SIGINT):  # a shell starts background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)  # so that the children end with us
     with contextlib.ExitStack() as stack:
-        aws = stack.enter_context(sandbox(folder, rate))
+        aws = stack.enter_context(sandbox(folder, rate, sandbox_port))
         url, sign_in = stack.enter_context(control_plane(folder, port, rate, aws))
         token = (folder / "control-plane" / "admin-token").read_text().strip()
         http = Client(Context(url, token, "demo"))
@@ -69,12 +70,12 @@ def demo(
 
 
 @contextlib.contextmanager
-def sandbox(folder: Path, rate: float) -> Iterator[dict[str, str]]:
+def sandbox(folder: Path, rate: float, port: int = SANDBOX_PORT) -> Iterator[dict[str, str]]:
     """Run the sandbox; the environment that points boto3, aws and kubectl at it."""
     if importlib.util.find_spec("instantstart_sandbox") is None:
         raise problems.NotFound("demo.no_sandbox", "The sandbox is not installed.", hint="pip install 'instantstart[sandbox]'")
     data = folder / "sandbox"
-    port = 0 if os.environ.get("CI") == "true" else SANDBOX_PORT
+    port = 0 if os.environ.get("CI") == "true" else port
     command = [sys.executable, "-m", "instantstart_sandbox", "serve", "--port", str(port), "--data", str(data), "--rate", str(rate)]
     with _child(command, os.environ, folder / "sandbox.log") as process:
         _await(process, '"ready": true')
