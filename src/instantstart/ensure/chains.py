@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from instantstart.ensure import identity, principals, trusts
+from instantstart.ensure import identity, karpenter, principals, trusts
 from instantstart.ensure.sites import Site
 
 Statements = tuple[dict[str, Any], ...]
@@ -228,6 +228,13 @@ def mlflow(ground: Ground) -> Chain:
     return Chain("mlflow", ground.where.names.mlflow_role, trust, (account,), (), {"mlflow": grants}, kept, ground.issuer)
 
 
+def karpenter_role(ground: Ground) -> Chain:
+    """The cluster role of managed Karpenter, as capacity makes it: HyperPod scales by it, and no pod has it."""
+    wanted = karpenter.cluster_role(ground.where.aws, ground.where.names, None)
+    inline = {name: tuple(trusts.statements(document)) for name, document in wanted.inline.items()}
+    return Chain("karpenter", wanted.name, tuple(trusts.statements(wanted.trust)), (), wanted.managed, inline, shared=True)
+
+
 DECLARED: Mapping[str, Callable[[Ground], Chain]] = {
     "training_operator": training_operator,
     "fsx_csi": fsx_csi,
@@ -240,6 +247,7 @@ DECLARED: Mapping[str, Callable[[Ground], Chain]] = {
     "observability": observability,
     "tiered_checkpointing": tiered_checkpointing,
     "mlflow": mlflow,
+    "karpenter": karpenter_role,
 }
 
 
@@ -253,6 +261,6 @@ def role_names(site: Site) -> tuple[str, ...]:
     told = site.names
     found = (
         told.training_operator_role, told.fsx_csi_role, told.s3_csi_role, told.inference_role, told.gated_model_role,
-        told.load_balancer_role, told.keda_role, told.observability_role, told.checkpoint_role, told.mlflow_role,
+        told.load_balancer_role, told.keda_role, told.observability_role, told.checkpoint_role, told.mlflow_role, told.karpenter_role,
     )  # fmt: skip
     return tuple(dict.fromkeys(found))

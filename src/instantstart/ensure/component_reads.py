@@ -189,6 +189,10 @@ def is_wanted(world: World, chain: str) -> bool:
         return isinstance(world.workloads, tuple) and any(
             is_ours(w) and w["metadata"]["namespace"] == component.namespace for w in world.workloads
         )
+    if component.name == "karpenter":
+        return isinstance(world.hyperpod, Mapping) and str(world.hyperpod.get("ClusterRole")).endswith(
+            f"/{world.where.names.karpenter_role}"
+        )
     if component.name == "tiered_checkpointing":
         return isinstance(world.hyperpod, Mapping) and (world.hyperpod.get("TieredStorageConfig") or {}).get("Mode") == "Enable"
     told = world.addon(component)

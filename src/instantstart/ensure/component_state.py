@@ -233,7 +233,8 @@ def _setting(world: World, component: Component) -> Status:
     if told is None:
         return Status(component.name, State.off, "There is no HyperPod cluster yet.")
     if component.name == "karpenter":
-        return _karpenter(component, told)
+        status = _karpenter(component, told)
+        return _verified(world, component, status) if status.is_present else status
     status = _tiered(component, told)
     return _verified(world, component, status) if status.is_present or world.begun(component) else status
 

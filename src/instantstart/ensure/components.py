@@ -130,7 +130,8 @@ _ALL = (
         Way.setting, chains=("tiered_checkpointing",), on_hyperpod=True,
     ),
     Component(
-        "karpenter", "Managed Karpenter", "Adds and removes nodes of instance groups as pods need them.", Way.setting, on_hyperpod=True,
+        "karpenter", "Managed Karpenter", "Adds and removes nodes of instance groups as pods need them.", Way.setting,
+        on_hyperpod=True, chains=("karpenter",),
         kinds=("karpenter.sh/v1/NodePool", "karpenter.sagemaker.amazonaws.com/v1/HyperpodNodeClass"),
     ),
 )  # fmt: skip
