@@ -120,6 +120,8 @@ def _general(arn: str, derived: names.Names) -> str:
     text = re.sub(r"^arn:[a-z-]+:", "arn:${Partition}:", arn)
     text = re.sub(r"(:ec2:.*?/)[a-z]+-[0-9a-f]{8,}$", r"\1*", text)
     text = re.sub(r"(:sagemaker:.*?:cluster/).*$", r"\1*", text)
+    text = re.sub(r"(:sagemaker:.*?:training-plan/).*$", r"\1*", text)
+    text = re.sub(r"(:fsx:.*?:file-system/).*$", r"\1*", text)
     text = re.sub(r"(:stack/[^/]+/).+$", r"\1*", text)
     text = re.sub(r"oidc-provider/oidc\.eks\.[^/]+/.*$", "oidc-provider/oidc.eks.${Region}.*", text)
     text = re.sub(r":::training-data-.*$", ":::${given_bucket}", text)

@@ -96,7 +96,7 @@ def test_what_changes_something_is_bound_to_our_names_our_tag_or_the_region() ->
 
 
 def _reads(action: str) -> bool:
-    return action.split(":")[1].startswith(("Describe", "Get", "List"))
+    return action.split(":")[1].startswith(("Describe", "Get", "List", "Search"))
 
 
 def test_a_stranger_is_refused() -> None:
@@ -111,9 +111,11 @@ def test_a_stranger_is_refused() -> None:
         ("eks:DeleteCluster", "arn:aws:eks:us-west-2:123456789012:cluster/production"),
         ("cloudformation:DeleteStack", "arn:aws:cloudformation:us-west-2:123456789012:stack/production/1"),
         ("ec2:RunInstances", "*"),
-        ("sagemaker:CreateTrainingPlan", "*"),
+        ("fsx:DeleteFileSystem", "arn:aws:fsx:us-west-2:123456789012:file-system/fs-0123456789abcdef0"),
     ):
         assert not allowed(permissions.Asked(action, resource, "journal"), documents), action
+    buying = permissions.Asked("sagemaker:CreateTrainingPlan", "*", "journal")
+    assert not allowed(buying, {name: each for name, each in documents.items() if name != "instantstart-purchase"})
     attach = permissions.Asked(
         "iam:AttachRolePolicy", "arn:aws:iam::123456789012:role/instantstart-x-eks", "journal", policy="AdministratorAccess"
     )

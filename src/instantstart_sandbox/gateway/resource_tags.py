@@ -32,6 +32,8 @@ def _tags(context: Context, service: str, path: str, arn: str) -> dict[str, str]
         return dict(client("eks", context.region).list_tags_for_resource(resourceArn=arn).get("tags", {}))
     if service == "sagemaker":
         return _pairs(client("sagemaker", context.region).list_tags(ResourceArn=arn)["Tags"])
+    if service == "fsx" and path.startswith("file-system/"):
+        return _pairs(client("fsx", context.region).list_tags_for_resource(ResourceARN=arn)["Tags"])
     if service == "iam" and path.startswith("role/"):
         return _pairs(client("iam", context.region).list_role_tags(RoleName=path.rsplit("/", 1)[-1])["Tags"])
     return {}
