@@ -19,7 +19,14 @@ from instantstart.ensure import permissions
         (set(), ()),
         (
             {"Roles", "RemoveHyperPod"},
-            ("iam:CreateRole", "iam:DeleteRole", "iam:DeleteRolePolicy", "iam:PutRolePolicy", "sagemaker:DeleteCluster"),
+            (
+                "iam:CreateRole",
+                "iam:DeleteRole",
+                "iam:DeleteRolePolicy",
+                "iam:PutRolePolicy",
+                "iam:UpdateAssumeRolePolicy",
+                "sagemaker:DeleteCluster",
+            ),
         ),
         ({"PassRoles"}, ("iam:PassRole",)),
         ({"OwnRights"}, None),
