@@ -51,6 +51,8 @@ def test_a_group_is_added_scaled_changed_and_deleted(standing: Job, door: Door, 
     assert added[0]["NodesToAdd"] == [{"InstanceGroupName": "cpu", "IncrementTargetCountBy": 1}]
     shrunk = turn(crank, "instance_group.scale", group="cpu", instance_count=1)
     assert shrunk.status == "succeeded", shrunk.problem
+    assert (shrunk.result["ready"], shrunk.result["from"], len(shrunk.result["removed"])) == (1, 3, 2)
+    assert not set(shrunk.result["nodes"]) & set(shrunk.result["removed"])
     assert described(shared_sandbox, standing, "cpu")["CurrentCount"] == 1
     assert door.well(200, "POST", f"{GROUPS}/cpu/scale", {"instance_count": 1})["group"]["count"] == 1
 

@@ -192,6 +192,19 @@ def await_join(room: Room, run: Run) -> Outcome:
     return arrivals.await_ready(site(room, run.spec).kube(room), run.learned["nodes"].get("instances", ()), run.waited_seconds)
 
 
+def await_scaled(room: Room, run: Run) -> Outcome:
+    """The same, and what became of the group: the nodes that it has now, and those that went."""
+    start, gone = run.learned["survey"], run.learned["choose"]["nodes"]
+    if not gone:
+        outcome = await_join(room, run)
+        return Done({**outcome.learned, "group": run.spec.group, "from": start["from"]}) if isinstance(outcome, Done) else outcome
+    where = site(room, run.spec)
+    staying = {n["InstanceId"] for n in arrivals.read(where.aws, where.hyperpod_cluster, run.spec.group).staying}
+    ready = [n.name for n in nodes.read(where.kube(room)) if n.instance_id in staying and n.usable]
+    removed = [n["node"] or n["instance"] or n["logical"] for n in gone]
+    return Done({"ready": len(ready), "nodes": ready, "group": run.spec.group, "from": start["from"], "removed": removed})
+
+
 # Changing
 
 

@@ -8,6 +8,7 @@ from instantstart.operations.declare import Stage, Workflow
 
 _NODES = Stage("nodes", stages.await_nodes, "See the nodes running", within=minutes(180), typical=300)
 _JOIN = Stage("join", stages.await_join, "See the nodes ready in Kubernetes", within=minutes(30), typical=60)
+_SCALED = Stage("join", stages.await_scaled, "See the nodes ready in Kubernetes", within=minutes(30), typical=60)
 _CHECKS = Stage("checks", stages.await_checks, "Let deep health checks end", within=minutes(240), typical=5)
 
 ADD_INSTANCE_GROUP = Workflow(
@@ -48,7 +49,7 @@ SCALE_INSTANCE_GROUP = Workflow(
         Stage("shrink", stages.shrink, "Remove the chosen nodes", within=minutes(90), typical=10),
         Stage("gone", stages.await_gone, "See the removed nodes gone", within=minutes(120), typical=300),
         _NODES,
-        _JOIN,
+        _SCALED,
     ),
 )
 DELETE_INSTANCE_GROUP = Workflow(
