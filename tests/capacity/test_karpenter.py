@@ -215,6 +215,25 @@ def test_a_group_with_nodes_is_taken_over_only_with_the_approval_and_put_back(wo
     assert world.target("busy") == 1
 
 
+def test_a_budget_that_keeps_a_pools_node_is_named_with_its_pod(world: World) -> None:
+    world.enable()
+    world.group("gpu")
+    fields = {"instance_groups": ["gpu"], "instance_types": [TYPE], "limits": {}, "taken": {}}
+    assert turn(world.crank, "node_pool.add", name="gpu", **fields).status == "succeeded"
+    world.pod("serve")
+    world.until(lambda: world.phase("serve") == "Running")
+    world.kube.patch("Pod", "serve", {"metadata": {"labels": {"app": "serve"}}}, namespace="default")
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "serve"}}}
+    metadata = {"name": "keep", "namespace": "default"}
+    world.kube.create({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": budget})
+    stopped = turn(world.crank, "node_pool.delete", pool="gpu")
+    assert stopped.problem is not None
+    assert "held by a disruption budget: default/serve on" in stopped.problem.detail
+    assert "(budget keep)" in stopped.problem.detail
+    world.kube.delete("PodDisruptionBudget", "keep", "default")
+    assert world.crank.retry(stopped).status == "succeeded"
+
+
 def test_everything_wrong_is_told_at_once_with_its_field(world: World, door: Door) -> None:
     world.enable()
     world.group("gpu")

@@ -11,7 +11,7 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait
 from instantstart.capabilities.room import Room
-from instantstart.ensure import groups, identity, karpenter, node_pools, scaling
+from instantstart.ensure import budgets, drains, groups, identity, karpenter, node_pools, scaling
 from instantstart.ensure.karpenter import NODE_CLAIM, NODE_CLASS, NODE_CLASS_GROUP, NODE_POOL, autoscaling_status
 from instantstart.ensure.sites import site
 from instantstart.kube.client import KubeCluster, Resource
@@ -68,7 +68,9 @@ def _remove(kube: KubeCluster, pools: Sequence[Resource], claims: Sequence[Resou
         if not each["metadata"].get("deletionTimestamp"):
             kube.delete(_kind(each), each["metadata"]["name"], uid=each["metadata"]["uid"])
     if claims:
-        return Wait(_LOOK_SECONDS, f"{len(claims)} nodes are leaving: {_leaving(claims[0])}", Progress(0, len(claims), "nodes"))
+        many = "1 node is" if len(claims) == 1 else f"{len(claims)} nodes are"
+        told = f"{many} leaving: {_leaving(claims[0])}{_held(kube, claims)}"
+        return Wait(_LOOK_SECONDS, told, Progress(0, len(claims), "nodes"))
     if pools:
         return Wait(_LOOK_SECONDS, f"The node pool {pools[0]['metadata']['name']} is going")
     return Done()
@@ -89,6 +91,13 @@ def _leaving(claim: Resource) -> str:
     if known.get("InstanceTerminating", {}).get("status") == "True":
         return f"{claim['metadata']['name']} is being terminated"
     return f"{claim['metadata']['name']} is being drained"
+
+
+def _held(kube: KubeCluster, claims: Sequence[Resource]) -> str:
+    """The pods that a disruption budget keeps on these nodes, with the budget: Karpenter waits for them without a deadline."""
+    names = {str(name) for c in claims if (name := (c.get("status") or {}).get("nodeName"))}
+    found = [str(each) for each in budgets.held(kube, names)] if names else []
+    return f"; held by a disruption budget: {drains.shown(found)}; loosen it, or move or stop the pod" if found else ""
 
 
 def remove_class(room: Room, run: Run) -> Outcome:
