@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import signal
@@ -12,10 +13,16 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from instantstart_sandbox.compose import Sandbox, build
-from instantstart_sandbox.world.admin import VERBS
+from instantstart_sandbox.services import hub
+from instantstart_sandbox.services.hyperpod import scenarios
+from instantstart_sandbox.world import admin as world_admin
 from instantstart_sandbox.world.state import DEFAULT_REGION
+
+#: a sandbox that runs knows those of its services, too
+VERBS = {**world_admin.VERBS, **scenarios.VERBS, **hub.STEERING}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _serve(options: argparse.Namespace) -> int:
     try:
+        _held = _hold(options.data)
         sandbox = build(options.data, region=options.region, rate=options.rate, settings_file=options.settings)
     except (ValueError, OSError) as error:
         sys.stderr.write(f"The sandbox cannot start: {error}\n")
@@ -63,6 +71,18 @@ def _serve(options: argparse.Namespace) -> int:
     _wait(stopping)
     sandbox.stop()
     return 0
+
+
+def _hold(data: Path) -> IO[str]:
+    """The folder for this process alone, until it ends: two sandboxes would write over one another's state. Raises OSError."""
+    data.mkdir(parents=True, exist_ok=True)
+    lock = (data / "lock").open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise OSError(f"another sandbox runs with the data in {data}; end it, or choose another folder") from error
+    return lock
 
 
 def _wait(stopping: threading.Event) -> None:

@@ -85,7 +85,7 @@ class _Answer:
 def install(world: World) -> None:
     """Answer below ``/_hub``, and take the admin verb."""
     world.gateway.hub = Hub(world)
-    VERBS["POST", "hub"] = _steer
+    VERBS.update(STEERING)
 
 
 def _steer(world: World, body: dict[str, Any]) -> Any:
@@ -95,6 +95,9 @@ def _steer(world: World, body: dict[str, Any]) -> Any:
         raise ValueError(f"mode is one of {', '.join(MODES[1:])}, or empty")
     world.section("hub").update({"mode": mode, "count": int(body.get("count", 1))})
     return {"mode": mode}
+
+
+STEERING = {("POST", "hub"): _steer}
 
 
 class Hub:

@@ -20,6 +20,16 @@ TRUST = json.dumps(
 )
 
 
+def test_two_sandboxes_do_not_share_a_folder(tmp_path: Path) -> None:
+    first = Program(tmp_path)
+    second = subprocess.run(
+        [sys.executable, "-m", "instantstart_sandbox", "serve", "--port", "0", "--data", str(tmp_path)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (second.returncode, first.end(signal.SIGTERM)) == (1, 0)
+    assert "another sandbox runs with the data in" in second.stderr
+
+
 class Program:
     """The sandbox as a process of its own."""
 

@@ -105,6 +105,6 @@ def _standing(room: Room, cluster: str) -> sites.Site:
 
 
 def _job_of(found: Operation) -> specs.CancelTarget:
-    spec = specs.DownloadTarget.model_validate(found.spec)
+    spec = views.asked(found)
     name = objects.Wanted(spec, {}, "", "").name
     return specs.CancelTarget(tag=spec.tag, region=spec.region, namespace=spec.namespace, job=name, operation_id=found.id)

@@ -85,8 +85,13 @@ def get_download(room: Room, tag: str, operation_id: str) -> Operation:
     return found
 
 
+def asked(operation: Operation) -> specs.DownloadTarget:
+    """What a download was asked for, as it is kept: what would be refused now is shown all the same."""
+    return specs.DownloadTarget.model_construct(**operation.spec)
+
+
 def _download(operation: Operation) -> DownloadItem:
-    spec = specs.DownloadTarget.model_validate(operation.spec)
+    spec = asked(operation)
     told = next((s.learned for s in operation.stages if s.name == "inspect"), None) or {}
     transfer = next((s for s in operation.stages if s.name == "transfer"), None)
     progress: Any = transfer.progress if transfer else None
