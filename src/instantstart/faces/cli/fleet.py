@@ -55,7 +55,8 @@ def get(
         counts = ", ".join(f"{each[name]} {name}" for name in ("total", "allocatable", "usable", "used", "idle", "pending"))
         show.note(f"{each['resource']}: {counts}")
     if told["pods_waiting"]:
-        show.note(f"{told['pods_waiting']} pods wait: instantstart fleet pending {told['cluster']}")
+        many = "1 pod waits" if told["pods_waiting"] == 1 else f"{told['pods_waiting']} pods wait"
+        show.note(f"{many}: instantstart fleet pending {told['cluster']} --all")
     freshness(told["freshness"])
 
 
@@ -87,7 +88,9 @@ def pending(
         "REASON": "reason",
         "BECAUSE": "because",
     }
-    show.rows(page["items"], columns, output, empty="No pod waits.")
+    show.rows(
+        page["items"], columns, output, empty="No pod waits." if every else "No pod that asks for accelerators waits; --all: the others."
+    )
     if page["cursor"]:
         show.note("There are more: raise --limit, or narrow the list.")
     freshness(page["freshness"])
