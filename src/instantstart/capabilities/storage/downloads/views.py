@@ -13,7 +13,7 @@ from instantstart.base import problems
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.downloads import specs
 from instantstart.ensure import outside, sites
-from instantstart.operations.record import Operation
+from instantstart.operations.record import Operation, OperationStatus
 from instantstart.store.records import OperationFilter
 
 _MARKER = ".instantstart.json"
@@ -105,11 +105,18 @@ def _download(operation: Operation) -> DownloadItem:
         folder=spec.place,
         status=operation.status,
         because=transfer.because if transfer else None,
-        done_mib=progress["done"] if progress else None,
+        done_mib=_done(operation, progress),
         total_mib=progress["total"] if progress else None,
         files=told.get("files"),
         asked_at=operation.created_at,
     )
+
+
+def _done(operation: Operation, progress: Any) -> int | None:
+    """How far it came; the job ends between two sayings, so what has succeeded has all."""
+    if not progress:
+        return None
+    return int(progress["total" if operation.status == OperationStatus.succeeded else "done"])
 
 
 def list_models(room: Room, tag: str) -> ModelList:
