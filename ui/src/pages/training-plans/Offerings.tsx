@@ -5,6 +5,7 @@ import SpaceBetween from "@cloudscape-design/components/space-between";
 import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import { problemOf, violations } from "../../api/problems";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { ProblemAlert } from "../../components/ProblemAlert";
@@ -28,6 +29,8 @@ export function Offerings({ onBuy }: { onBuy: (offering: Schemas["Offering"]) =>
   const [asked, setAsked] = useState<Wanted | null>(null);
   const query = { instance_type: asked?.instance_type ?? "", instance_count: Number(asked?.instance_count ?? 1), duration_hours: Number(asked?.duration_hours ?? 24) };
   const read = $api.useQuery("get", "/api/v1/training-plan-offerings", { params: { query } }, { enabled: asked !== null, retry: false });
+  const looked = asked !== null && !read.error;
+  const wrong = (name: string) => (read.error ? violations(problemOf(read.error)).find((each) => each.pointer === `/query/${name}`)?.message : undefined);
   return (
     <Table
       items={read.data?.items ?? []}
@@ -36,7 +39,7 @@ export function Offerings({ onBuy }: { onBuy: (offering: Schemas["Offering"]) =>
       loading={asked !== null && read.isPending}
       loadingText="Asking for offerings"
       ariaLabels={{ tableLabel: "Offerings" }}
-      empty={<EmptyState title={asked ? "Nothing is offered" : "Not looked yet"} says={asked ? "Try another length, count or type." : "Say which type, how many, and for how long."} />}
+      empty={<EmptyState title={looked ? "Nothing is offered" : "Not looked yet"} says={looked ? "Try another length, count or type." : "Say which type, how many, and for how long."} />}
       header={<ListHeader title="Offerings" description="What could be bought. Buying is an administrator's, and never automatic." />}
       filter={
         <form
@@ -48,7 +51,7 @@ export function Offerings({ onBuy }: { onBuy: (offering: Schemas["Offering"]) =>
           <SpaceBetween size="s">
             <SpaceBetween size="s" direction="horizontal" alignItems="end">
               {FIELDS.map(({ name, label, placeholder }) => (
-                <FormField key={name} label={label}>
+                <FormField key={name} label={label} errorText={wrong(name)}>
                   <Input value={typed[name]} placeholder={placeholder} spellcheck={false} onChange={({ detail }) => setTyped((now) => ({ ...now, [name]: detail.value }))} />
                 </FormField>
               ))}
