@@ -116,6 +116,17 @@ def check_count(group: str, found: int, expected: Sequence[int], baseline: int) 
     )
 
 
+def check_expected(group: str, found: int, expected: int) -> None:
+    """Raise Conflict when a group does not have the target count that the caller saw."""
+    if found != expected:
+        raise problems.Conflict(
+            "instance_group.count_changed",
+            f"The target of the group {group} is {found}, not the {expected} that you expected. Nothing was sent.",
+            hint="Look at the group and ask again for the count you want.",
+            evidence={"group": group, "expected": expected, "found": found},
+        )
+
+
 def list_scalings(aws: Aws, cluster_name: str) -> list[str]:
     """The ids of the newest scalings of a cluster, newest first; empty for one that keeps none, or when they may not be read."""
     try:

@@ -107,7 +107,7 @@ def scale(room: Room, where: Site, name: str, ask: specs.ScaleInstanceGroup) -> 
         return Step(Plan(), specs.ScaleTarget.model_validate(running))
     now, wanted = have["TargetCount"], ask.instance_count
     if ask.expected_count is not None:
-        scaling.check_count(name, now, [ask.expected_count], ask.expected_count)
+        scaling.check_expected(name, now, ask.expected_count)
     if now == wanted:
         return Step(Plan(keep=(f"{name} has {wanted} nodes wished",)), target, already=True)
     if wanted < now:

@@ -305,7 +305,7 @@ def survey(room: Room, run: Run) -> Outcome:
     have = groups.get(cluster, spec.group)
     rules.check_standing(have)
     if spec.expected_count is not None:
-        scaling.check_count(spec.group, have["TargetCount"], [spec.expected_count], spec.expected_count)
+        scaling.check_expected(spec.group, have["TargetCount"], spec.expected_count)
     return Done({"from": have["TargetCount"], "to": spec.instance_count, "by_name": scaling.is_continuous(cluster)})
 
 
