@@ -104,7 +104,7 @@ def _of_wire(question: dict[str, Any], derived: names.Names) -> Asked:
         action=question["action"],
         resource=_general(question["resource"], derived),
         why="journal",
-        passed_to=passed[0].split(".")[0] if passed else None,
+        passed_to=passed[0].partition(".amazonaws.")[0] if passed else None,
         policy=policy[0].rsplit("/", 1)[1] if policy else None,
         tagged=f"aws:resourcetag/{names.CLUSTER_TAG}" in keys,
         tags=f"aws:requesttag/{names.CLUSTER_TAG}" in keys,
