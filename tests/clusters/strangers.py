@@ -80,8 +80,12 @@ class Stranger:
             **more,
         )
         self.sandbox.warp(120)
-        while client.describe_cluster(name=self.name)["cluster"]["status"] == "CREATING":
+        for _ in range(20):
+            told = client.describe_cluster(name=self.name)["cluster"]
+            if told["status"] != "CREATING":
+                break
             self.sandbox.warp(120)
+        assert told["status"] == "ACTIVE", (told, self.sandbox.ask("crashes"))
         if plugin:
             client.create_addon(clusterName=self.name, addonName="vpc-cni", addonVersion=plugin)
             client.create_addon(clusterName=self.name, addonName="kube-proxy")

@@ -246,7 +246,7 @@ def test_each_stage_asked_out_of_order_names_the_missing_one_and_its_tool(job: J
         refused = door.refusal("POST", f"/clusters/{tag}/{path}", 409, bodies[path])
         assert refused["code"] == "cluster.stage_missing"
         assert refused["evidence"]["missing"] in refused["detail"]
-        assert refused["evidence"]["tool"] in refused["hint"]
+        assert refused["hint"].endswith("first, and wait for its end.")
         return refused["evidence"]["missing"], refused["evidence"]["tool"]
 
     assert crank.run(workflows.CREATE_EKS, asked(specs.EksTarget, tag=tag, region=REGION)).status == "succeeded"

@@ -12,6 +12,8 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _KEY_LIMIT, _VALUE_LIMIT = 317, 63
 #: key prefixes that belong to Kubernetes and AWS (aws-facts A1.3)
 RESERVED = ("kubernetes.io/", "k8s.io/", "sagemaker.amazonaws.com/", "eks.amazonaws.com/", "k8s.aws/", "karpenter.sh/")
+#: taints that the dependencies chart's device plugins tolerate
+_TOLERATED = ("nvidia.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa")
 
 
 def findings(labels: Mapping[str, str] | None, taints: Sequence[str] | None, deep_checks: bool) -> list[Finding]:
@@ -28,7 +30,16 @@ def findings(labels: Mapping[str, str] | None, taints: Sequence[str] | None, dee
     found += [Finding(f"taints/{i}", "fail", f"The taint {k[0]}:{k[1]} is given twice.") for i, k in enumerate(keys) if k in keys[:i]]
     if taints and deep_checks:
         found.append(Finding("taints", "fail", "Own taints and deep health checks cannot be combined: SageMaker refuses it."))
-    return found
+    return found + _kept_out([t["Key"] for t in map(parse_taint, taints or ()) if t["Effect"] != "PreferNoSchedule"])
+
+
+def _kept_out(keys: Sequence[str]) -> list[Finding]:
+    """The plugins that show GPUs and EFA to Kubernetes tolerate the chart's own taints only (aws-facts A11)."""
+    own = sorted({key for key in keys if key not in _TOLERATED})
+    if not own:
+        return []
+    told = f"DaemonSets that do not tolerate {', '.join(own)} stay off these nodes: without the device plugins no GPU and no EFA is seen."
+    return [Finding("taints", "warn", told, "Let the device plugins tolerate it, or use nvidia.com/gpu as the key.")]
 
 
 def parse_taint(text: str) -> dict[str, str]:

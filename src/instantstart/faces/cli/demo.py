@@ -6,6 +6,7 @@ Both are the ordinary processes; nothing here knows more of them than their comm
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import datetime as dt
 import importlib.util
 import json
@@ -31,6 +32,8 @@ from instantstart.faces.cli.contexts import Context
 READY_SECONDS = 60.0
 SANDBOX_PORT = 4599
 OK, FAILED = 0, 1
+#: prctl(2): the signal a child gets when its parent is gone
+_PR_SET_PDEATHSIG = 1
 _INSTANCE_TYPE = "ml.g5.8xlarge"
 
 
@@ -171,7 +174,15 @@ def _stay() -> None:
 def _child(command: list[str], environment: Mapping[str, str], log: Path) -> Iterator[Process]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as output:
-        child = subprocess.Popen(command, env=dict(environment), stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        child = subprocess.Popen(  # the hook makes one system call and takes no lock
+            command,
+            env=dict(environment),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=_end_with_the_demo,
+        )
     try:
         yield Process(child, log)
     finally:
@@ -180,6 +191,12 @@ def _child(command: list[str], environment: Mapping[str, str], log: Path) -> Ite
             child.wait(timeout=15)
         except subprocess.TimeoutExpired:
             child.kill()
+
+
+def _end_with_the_demo() -> None:
+    """In the child: the kernel ends it when the demo is gone, however it went. Elsewhere than on Linux only Ctrl-C does."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _await(process: Process, sign: str) -> None:
