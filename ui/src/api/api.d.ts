@@ -1393,7 +1393,7 @@ export interface paths {
          * Buy a training plan
          * @description A purchase: the fee is charged at once and cannot be taken back. Ask for the plan first: it shows the price and carries the approval.
          *
-         *     It is sent once and never repeated. What an agent asks for waits until an administrator, a person, says yes.
+         *     It is sent once and never repeated. It takes an administrator: an agent can look and plan, and a person buys.
          */
         post: operations["training_plan_buy"];
         delete?: never;

@@ -66,7 +66,7 @@ def buy_plan(
 ) -> Any:  # fmt: skip
     """A purchase: the fee is charged at once and cannot be taken back. Ask for the plan first: it shows the price and carries the approval.
 
-    It is sent once and never repeated. What an agent asks for waits until an administrator, a person, says yes.
+    It is sent once and never repeated. It takes an administrator: an agent can look and plan, and a person buys.
     """
     purchase = plans.buy(room, ask)
     if dry_run:
