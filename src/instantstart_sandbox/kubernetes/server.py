@@ -180,6 +180,7 @@ class KubernetesServer:
     # ------------------------------------------------------------------ one cluster's life
 
     def _open(self, about: About) -> _Served:
+        self._await_end(about.arn)
         folder = self.folder(about.arn)
         folder.mkdir(parents=True, exist_ok=True)
         files = tls.ensure(folder / "pki", about.name)
@@ -204,6 +205,12 @@ class KubernetesServer:
         served = _Served(cluster, endpoint, listening, _Listener(config), authenticator)
         self._loop.call_soon_threadsafe(self._begin, served)
         return served
+
+    def _await_end(self, arn: str) -> None:
+        """A cluster of that name that is still ending takes the folder with it: its successor waits, so that it keeps its own."""
+        for one in self._ending:
+            if one.cluster.about.arn == arn:
+                one.stopped.wait(2 * _STOP_SECONDS)
 
     def _begin(self, served: _Served) -> None:
         served.cluster.bind(self._loop)
