@@ -17,6 +17,8 @@ from tests.differential.grounds import ground, wait
 from tests.differential.products import bundles, everything
 from tests.differential.sides import Side
 
+from instantstart_sandbox.kubernetes.karpenter import definitions as karpenter
+
 Object = dict[str, Any]
 PRODUCTS = everything()
 SHARED = Path(__file__).parents[3] / "shared" / "crds"
@@ -74,10 +76,11 @@ def _serves(client: httpx2.Client, version: str, kind: str) -> bool:
 
 
 def every_definition() -> Iterator[Object]:
-    """Definitions among the bundles first, then those of the shared folder, where it is there."""
+    """Definitions among the bundles first, then those of the shared folder, where it is there, then the sandbox's own (Karpenter's)."""
     yield from (obj for _, obj in bundles() if obj["kind"] == "CustomResourceDefinition")
     for path in definitions():
         yield yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    yield from karpenter.definitions()
 
 
 def refusals(side: Side, objects: list[tuple[str, Object]]) -> list[str]:

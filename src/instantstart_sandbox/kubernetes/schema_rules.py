@@ -127,7 +127,7 @@ def _keyed(schema: Schema, path: str, field: str, keys: list[str]) -> list[Cause
         elif declared.get("type") in ("array", "object"):
             text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             causes.append(bad_value(f"{path}.items.properties[{key}].type", '"object"', text))
-        elif not declared.get("default") and key not in (items.get("required") or ()):
+        elif "default" not in declared and key not in (items.get("required") or ()):
             causes.append(required(f"{path}.items.properties[{key}].default", f"this property is in x-kubernetes-list-map-keys, {_EITHER}"))
         if key in keys[:number]:
             causes.append(bad_value(field, shown, "must not contain duplicate entries"))
