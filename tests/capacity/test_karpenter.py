@@ -215,6 +215,7 @@ def test_a_group_with_nodes_is_taken_over_only_with_the_approval_and_put_back(wo
     assert world.target("busy") == 1
 
 
+@pytest.mark.slow
 def test_a_budget_that_keeps_a_pools_node_is_named_with_its_pod(world: World) -> None:
     world.enable()
     world.group("gpu")

@@ -80,13 +80,16 @@ def _tour_addon(account: Account, addon: dict[str, Any]) -> None:
 
 def _tour_hyperpod(account: Account) -> None:
     client, name = account.sagemaker, {"ClusterName": "hp"}
-    arn = account.hyperpod()
+    arn = account.hyperpod(account.group(), account.group("second", count=0))
     client.list_clusters()
     client.add_tags(ResourceArn=arn, Tags=[{"Key": "a", "Value": "b"}])
     client.list_tags(ResourceArn=arn)
     client.delete_tags(ResourceArn=arn, TagKeys=["a"])
     one, two = (n["InstanceId"] for n in account.nodes())
     client.describe_cluster_node(**name, NodeId=one)
+    way = {"SourceClusterArn": arn, "TargetClusterArn": arn}
+    for here, there in (("workers", "second"), ("second", "workers")):
+        client.move_cluster_nodes(**way, SourceInstanceGroupName=here, TargetInstanceGroupName=there, NodeIds=[one])
     client.batch_reboot_cluster_nodes(**name, NodeIds=[one])
     client.batch_replace_cluster_nodes(**name, NodeIds=[two])
     account.warp(700)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -92,6 +93,9 @@ def test_the_autoscaler_needs_a_cluster_role(hyperpod_account: Account) -> None:
     with pytest.raises(ClientError, match="AutoScaling requires ClusterRole"):
         _update(hyperpod_account, AutoScaling=scaling)
     role = hyperpod_account.role("karpenter", "hyperpod.sagemaker.amazonaws.com")
+    actions = ["sagemaker:BatchAddClusterNodes", "sagemaker:BatchDeleteClusterNodes"]
+    document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}
+    hyperpod_account.iam.put_role_policy(RoleName="karpenter", PolicyName="scale", PolicyDocument=json.dumps(document))
     hyperpod_account.warp(11)
     _update(hyperpod_account, AutoScaling=scaling, ClusterRole=role)
     assert hyperpod_account.describe()["AutoScaling"]["Status"] == "Creating"
