@@ -7,6 +7,7 @@ claim, and an equal one of somebody else is refused. A volume's source cannot be
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -25,7 +26,7 @@ _LOOK_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
-class Volume:
+class Volume(ABC):
     """A claim in a namespace, and the volume behind it. What the volume shows, the classes below say."""
 
     claim: str
@@ -55,9 +56,9 @@ class Volume:
         digest = hashlib.sha256(repr(self).encode()).hexdigest()
         return Release(name=self.volume, version="1", digest=f"sha256:{digest}", resources=(self._persistent_volume(), self._claim()))
 
+    @abstractmethod
     def _source(self) -> dict[str, Any]:
         """The fields of the volume's spec that say what it shows."""
-        raise NotImplementedError
 
     def _modes(self) -> list[str]:
         return ["ReadWriteMany"]

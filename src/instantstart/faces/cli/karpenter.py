@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -11,9 +10,10 @@ import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import show
+from instantstart.faces.cli.agreeing import Yes, agree, begin_agreed
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
-from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path, show_plan
+from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
 
 app = typer.Typer(help="Managed Karpenter: nodes made for pods that wait, and taken away when idle.", no_args_is_help=True)
 pool_app = typer.Typer(help="Node pools: which groups, which limits, when nodes go again.", no_args_is_help=True)
@@ -32,7 +32,6 @@ After = Annotated[str | None, typer.Option("--after", help="How long a node is i
 BudgetNodes = Annotated[list[str] | None, typer.Option("--budget", help="Nodes that may go at once, such as 10% or 2.")]
 Expire = Annotated[str | None, typer.Option("--expire-after", help="A node older than this is replaced, such as 720h; or Never.")]
 Weight = Annotated[int | None, typer.Option("--weight", help="Of pools that fit, the heaviest is asked first (1 to 100).")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; the plan is still shown.")]
 
 
 def _base(http: Client, cluster: str | None) -> str:
@@ -82,7 +81,7 @@ def enable(
 def disable(cluster: ClusterArgument = None, yes: Yes = False, dry_run: DryRun = False, wait: Wait = True, output: Output = TABLE) -> None:
     """Remove the pools with their nodes, switch Karpenter off, put the groups back."""
     with client() as http:
-        _with_plan(http, "DELETE", _base(http, cluster), How(wait, output, dry_run), yes)
+        begin_agreed(http, ("DELETE", _base(http, cluster)), How(wait, output, dry_run), yes)
 
 
 @pool_app.command("list")
@@ -170,7 +169,7 @@ def delete_pool(
 ) -> None:
     """Delete a node pool; its nodes are drained and go."""
     with client() as http:
-        _with_plan(http, "DELETE", _pool_path(http, cluster, name), How(wait, output, dry_run), yes)
+        begin_agreed(http, ("DELETE", _pool_path(http, cluster, name)), How(wait, output, dry_run), yes)
 
 
 def _body(file: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,28 +189,8 @@ def _ask(http: Client, call: tuple[str, str], how: How, yes: bool, body: Mapping
     if how.dry_run or not plan.get("approval"):
         begin(http, method, path, how, body)
         return
-    _agree(plan, yes)
+    agree(plan, yes)
     begin(http, method, path, How(how.wait, how.output, query={"approval": plan["approval"]}), body)
-
-
-def _with_plan(http: Client, method: str, path: str, how: How, yes: bool) -> None:
-    """Begin what destroys, after its plan was shown and agreed to."""
-    if how.dry_run:
-        begin(http, method, path, how)
-        return
-    plan = http.call(method, path, query={"dry_run": True})
-    _agree(plan, yes)
-    begin(http, method, path, How(how.wait, how.output, query={"approval": plan["approval"]}))
-
-
-def _agree(plan: Mapping[str, Any], yes: bool) -> None:
-    show_plan(plan, TABLE, note=True)
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        told = "Nobody is there to agree that nodes go."
-        raise problems.Invalid("node_pool.not_confirmed", told, hint="Look at --dry-run, then add --yes.")
-    typer.confirm("Go on?", abort=True, err=True)
 
 
 def _show_pools(pools: list[dict[str, Any]], output: show.Format) -> None:
