@@ -44,6 +44,17 @@ ROLE_ARN = r"^arn:[a-z-]+:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$"
 LABEL_KEY = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$"
 LABEL_VALUE = r"^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$"
 AMOUNT = r"^\d{1,20}(\.\d{1,6})?$"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+URL_PATH = r"^/[A-Za-z0-9._/-]*$"
+CALL_PATH = r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$"
+HUB_MODEL = r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"
+COMMIT = r"^[0-9a-f]{40}$"
+REDIS_URL = r"^rediss?://[^\x00-\x20\x7f/]+(/[0-9]{1,5})?$"
+HEADER = r"^[A-Za-z0-9_-]+$"
+WORKSPACE_URL = r"^https://aps-workspaces\.[a-z0-9-]+(\.[a-z0-9-]+)+/workspaces/ws-[A-Za-z0-9-]+$"
+CERTIFICATE_ARN = r"^arn:[a-z-]+:acm:[a-z0-9-]+:[0-9]{12}:certificate/[a-fA-F0-9-]+$"
+DOMAIN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$"
+HOSTED_ZONE = r"^Z[A-Z0-9]+$"
 
 #: what follows "must" in a sentence
 WORDS = {
@@ -87,4 +98,15 @@ WORDS = {
     HUB_GLOB: "be a pattern of file names, such as *.safetensors",
     PLAIN_FOLDER: "be a folder: letters, digits, '.', '_' and '-', with single slashes between",
     QUANTITY: "be a quantity of Kubernetes, such as 500m, 4 or 16Gi",
+    VARIABLE: "be the name of an environment variable: letters, digits, '_', '.' and '-', not beginning with a digit",
+    URL_PATH: "be a path that begins with a slash: letters, digits, '.', '_', '-' and '/'",
+    CALL_PATH: "be a path such as v1/chat/completions: no slash at its start, no '..', no address",
+    HUB_MODEL: "be the name of a model on the hub: owner/name",
+    COMMIT: "be a full commit: 40 lower-case hexadecimal digits",
+    REDIS_URL: "be the address of a Redis, such as redis://cache.default:6379",
+    HEADER: "have letters, digits, '-' and '_' only",
+    WORKSPACE_URL: "be the https address of an Amazon Managed Prometheus workspace: https://aps-workspaces... and /workspaces/ws-...",
+    CERTIFICATE_ARN: "be the ARN of a certificate in ACM",
+    DOMAIN: "be a domain in lower case, without a wildcard",
+    HOSTED_ZONE: "be the id of a hosted zone of Route 53, beginning with Z",
 }
