@@ -117,6 +117,10 @@ def test_a_pods_port_is_reached_directly_and_through_its_service(tmp_path: Path)
         await until(bench, "p", "Running")
         backend = bench.cluster.backend
         assert backend is not None
+        end = time.monotonic() + 20
+        while await backend("pods", "default", "p", "http") is None:
+            assert time.monotonic() < end, "the server never listened"
+            await asyncio.sleep(0.02)
         assert await backend("pods", "default", "p", "http") == ("127.0.0.1", port)
         assert await backend("services", "default", "s", "web") == ("127.0.0.1", port)
         assert await backend("services", "default", "s", "nothing") is None

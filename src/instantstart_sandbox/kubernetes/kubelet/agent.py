@@ -28,8 +28,9 @@ from ..loops.service import backends, container_port, service_port
 from . import mounts, processes, state
 from .behaviour import behaviour_of, image_problem, pull_seconds, resumed, runs_process
 from .environment import ConfigError
+from .probes import Prober, probed
 from .processes import StartError
-from .runtime import Runtime
+from .runtime import Run, Runtime
 
 _CACHED_PULL_SECONDS = 0.5
 _START_SECONDS = 0.5
@@ -53,7 +54,9 @@ class Kubelet(Controller):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self.runtime = Runtime(engine.cluster, engine.now, lambda key: engine.enqueue(self, key))
+        self._prober = Prober(self.runtime, self._unhealthy, lambda key: engine.enqueue(self, key))
         self._images: dict[str, set[str]] = {}
+        self._turns: dict[str, int] = {}
         self._buckets: dict[str, tuple[bool, float]] = {}
         engine.cluster.on_stop(self.runtime.stop_all)
         engine.cluster.backend = self.backend
@@ -88,7 +91,7 @@ class Kubelet(Controller):
         self.runtime.remove(key)
 
     async def backend(self, kind: str, namespace: str, name: str, port: str) -> tuple[str, int] | None:
-        """Where a pod's process listens: its container port on this machine. A Service leads to its first ready pod with a process."""
+        """Where a pod's process listens: its container port on this machine. A Service leads to its ready pods with a process, in turn."""
         if kind == "services":
             service = self.cluster.read("services", name, namespace)
             pods = backends(service, self.cache.all("pods", namespace)) if service else []
@@ -96,10 +99,14 @@ class Kubelet(Controller):
         else:
             pod = self.cache.get("pods", f"{namespace}/{name}")
             wanted = [(pod, n)] if pod is not None and (n := container_port(pod, port)) is not None else []
-        for pod, number in wanted:
-            if self.runtime.has_process(key_of(pod)):
-                return "127.0.0.1", number
-        return None
+        if kind == "services" and wanted:
+            turn = self._turns[f"{namespace}/{name}"] = (self._turns.get(f"{namespace}/{name}", -1) + 1) % len(wanted)
+            wanted = wanted[turn:] + wanted[:turn]
+        found = (self.runtime.address(key_of(pod), number) for pod, number in wanted)
+        return next((address for address in found if address is not None), None)
+
+    async def _unhealthy(self, pod: Object, reason: str, message: str) -> None:
+        await self.event(pod, reason, message, warning=True)
 
     # ------------------------------------------------------------------ life
 
@@ -119,11 +126,13 @@ class Kubelet(Controller):
             return
         began, now = {c["name"]: c for c in status.get("containerStatuses") or []}, self.now()
         first = {c["name"]: c for c in status.get("initContainerStatuses") or []}
-        initial, initialized = await self._initial(key, pod, first)
+        # a container may ask for its pod's address before it is written
+        placed = {**pod, "status": {**status, **state.identity(pod, node)}}
+        initial, initialized = await self._initial(key, placed, first)
         main = []
         for container in spec_of(pod)["containers"]:
             before = began.get(container["name"]) or state.fresh(container)
-            main.append(await self._step(key, pod, container, before) if initialized else self._held(pod, before))
+            main.append(await self._step(key, placed, container, before) if initialized else self._held(pod, before))
         phase = state.phase_of(pod, initial, main)
         sandbox = {"type": "PodReadyToStartContainers", "status": "True"}
         conditions = with_condition(state.conditions_of(pod, initialized, main, (phase, now)), sandbox, now)
@@ -187,10 +196,29 @@ class Kubelet(Controller):
             return state.terminated(status, *end, now)
         if (left := run.left(now)) is not None:
             self.later(left, key)
+        if run.process is not None and probed(container):
+            return await self._judged(pod, container, status, run)
         wait = run.began + state.ready_delay(container) - now
         if wait > 0:
             self.later(wait, key)
         return {**status, "ready": wait <= 0 and run.behaviour.kind != "unready"}
+
+    async def _judged(self, pod: Object, container: Object, status: Object, run: Run) -> Object:
+        """The status of a process as its probes see it; one that fails them is stopped, softly at first."""
+        now, key = self.now(), key_of(pod)
+        verdict = self._prober.look(pod, container, run, now)
+        if verdict.kill:
+            limit = (container.get("livenessProbe") or {}).get("terminationGracePeriodSeconds") or state.grace_of(pod)
+            if run.stopping is None:
+                run.stopping = now
+                await self.event(pod, "Killing", verdict.kill)
+                self.runtime.stop(run, hard=False)
+            elif now >= run.stopping + float(limit):
+                self.runtime.stop(run, hard=True)
+            self.later(max(run.stopping + float(limit) - now, _START_SECONDS), key)
+        elif verdict.wait is not None:
+            self.later(verdict.wait, key)
+        return {**status, "started": verdict.started, "ready": verdict.ready and not verdict.kill and run.behaviour.kind != "unready"}
 
     def _drop(self, key: str, pod: Object, name: str) -> None:
         run = self.runtime.body(key, pod).runs.pop(name, None)

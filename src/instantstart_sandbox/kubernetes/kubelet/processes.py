@@ -47,6 +47,8 @@ class Command:
     arguments: list[str]
     environment: dict[str, str]
     folder: Path
+    #: where a path of the container lies on this machine
+    place: Callable[[str], str] = str
 
 
 @dataclass

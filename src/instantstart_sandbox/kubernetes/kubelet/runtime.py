@@ -8,17 +8,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..loops.objects import Object, annotations_of, name_of, namespace_of, spec_of, uid_of
-from . import mounts, processes
+from . import addresses, mounts, processes
 from .behaviour import OUTPUT, Behaviour
 from .buckets import Mounts
 from .environment import environment, expand
 from .logs import Log
+from .probes import Records
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: A simulated container stops this long after it was asked to.
 _STOP_SECONDS = 1.0
+#: The pod's own address, for programs that can choose where they listen.
+POD_IP = "INSTANTSTART_SANDBOX_POD_IP"
 
 
 @dataclass
@@ -38,6 +42,11 @@ class Run:
     ends: float | None = None
     process: processes.Process | None = None
     stopping: float | None = None
+    command: processes.Command | None = None
+    real_began: float = field(default_factory=time.monotonic)
+    probes: Records = field(default_factory=Records)
+    #: port -> the address at which the process was found to listen
+    listens: dict[int, str] = field(default_factory=dict)
 
     def result(self, now: float) -> tuple[int, str] | None:
         """(exit code, reason) once it is over."""
@@ -114,6 +123,34 @@ class Runtime:
         body = self.bodies.get(key)
         return body is not None and any(r.process is not None and r.process.code is None for r in body.runs.values())
 
+    def now(self) -> float:
+        """Virtual seconds since the epoch."""
+        return self._now()
+
+    def background(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run something beside the worker."""
+        self._cluster.start(work, name=name)
+
+    @staticmethod
+    def own_address(pod: Object) -> str:
+        """The pod's loopback address (also of one that uses its host's network)."""
+        return addresses.loopback_address(uid_of(pod))
+
+    def address(self, key: str, port: int) -> tuple[str, int] | None:
+        """Where a process of the pod takes connections for its ``port``; None when none does."""
+        body = self.bodies.get(key)
+        runs = [r for r in body.runs.values() if r.process is not None and r.process.code is None] if body else []
+        if body is None or not runs:
+            return None
+        known = next((r.listens[port] for r in runs if port in r.listens), None)
+        if known is None:
+            marks = frozenset({f"{processes.MARK}={body.folder}".encode()})
+            sessions = frozenset(r.process.child.pid for r in runs if r.process is not None)
+            known = addresses.listener(addresses.loopback_address(body.uid), marks, sessions, port)
+            if known is not None:
+                runs[0].listens[port] = known
+        return None if known is None else (known, port)
+
     def count(self) -> int:
         """How many processes run."""
         runs = [r for body in self.bodies.values() for r in body.runs.values()]
@@ -126,7 +163,8 @@ class Runtime:
         log = self._log(pod, name)
         run = Run(behaviour, now, log, ends=now + behaviour.seconds if behaviour.kind == "end" else None)
         if behaviour.kind == "process":
-            run.process = await self._spawn(key, self._command(body, pod, container, values), log, pod)
+            run.command = self._command(body, pod, container, values)
+            run.process = await self._spawn(key, run.command, log, pod)
         else:
             log.line(now, f"InstantStart sandbox: {container['image']} is not run, this container is simulated".encode())
             for line in annotations_of(pod).get(OUTPUT, "").splitlines():
@@ -192,10 +230,12 @@ class Runtime:
             "HOSTNAME": spec_of(pod).get("hostname") or name_of(pod),
             "PYTHONUNBUFFERED": "1",
             processes.MARK: str(body.folder),
+            POD_IP: self.own_address(pod),
         }
         arguments = [*(container.get("command") or []), *(container.get("args") or [])]
         return processes.Command(
             [moved(expand(a, values)) for a in arguments],
             {**standing, **{k: moved(v) for k, v in values.items()}},
             home,
+            moved,
         )

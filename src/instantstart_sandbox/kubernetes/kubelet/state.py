@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..loops.objects import Object, meta, name_of, spec_of, stamp, status_of, uid_of, with_condition
 from ..loops.quantity import quality_of_service
+from .addresses import loopback_address
 
 FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 10.0, 300.0
 
@@ -133,7 +134,7 @@ def _without_stale_words(conditions: list[Object]) -> list[Object]:
 def identity(pod: Object, node: Object) -> Object:
     """The status fields that a pod gets from its node: addresses, quality of service."""
     host = next((a["address"] for a in status_of(node).get("addresses") or [] if a["type"] == "InternalIP"), "")
-    own = host if spec_of(pod).get("hostNetwork") else pod_address(pod, host)
+    own = host if spec_of(pod).get("hostNetwork") else loopback_address(uid_of(pod))
     return {
         "hostIP": host,
         "hostIPs": [{"ip": host}],
@@ -143,15 +144,8 @@ def identity(pod: Object, node: Object) -> Object:
     }
 
 
-def pod_address(pod: Object, host: str) -> str:
-    """An address in the node's /16, stable for the pod (the sandbox has no network behind it)."""
-    head = ".".join((host or "10.0.0.0").split(".")[:2])
-    number = int(uid_of(pod).replace("-", "")[:8] or "0", 16)
-    return f"{head}.{(number >> 8) % 224 + 16}.{number % 253 + 1}"
-
-
 def ready_delay(container: Object) -> float:
-    """Virtual seconds from start to Ready: the probes' initial delays; what a probe would answer is not asked."""
+    """Virtual seconds from start to Ready of a simulated container: its probes' initial delays, since nobody is there to answer them."""
     probe = container.get("readinessProbe") or {}
     startup = container.get("startupProbe") or {}
     return float(probe.get("initialDelaySeconds") or 0) + float(startup.get("initialDelaySeconds") or 0)
