@@ -10,13 +10,17 @@ from pathlib import Path
 _PLACES = (Path(str(resources.files("instantstart"))) / "recipes", Path(__file__).parents[3] / "recipes")
 
 
-def source(name: str) -> str:
-    """The text of a recipe's file, such as ``download/fetch.py``."""
+def path(name: str) -> Path:
+    """Where a recipe's file is, such as ``download/fetch.py``."""
     for place in _PLACES:
-        found = place / name
-        if found.is_file():
-            return found.read_text(encoding="utf-8")
+        if (place / name).is_file():
+            return place / name
     raise FileNotFoundError(f"recipe {name} is not in this installation")
+
+
+def source(name: str) -> str:
+    """The text of a recipe's file."""
+    return path(name).read_text(encoding="utf-8")
 
 
 def config_map(name: str, namespace: str, *files: str) -> dict[str, object]:
