@@ -49,7 +49,7 @@ URL_PATH = r"^/[A-Za-z0-9._/-]*$"
 CALL_PATH = r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$"
 HUB_MODEL = r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$"
 COMMIT = r"^[0-9a-f]{40}$"
-REDIS_URL = r"^rediss?://[^\x00-\x20\x7f/]+(/[0-9]{1,5})?$"
+REDIS_URL = r"^rediss?://[^\x00-\x20\x7f/@]+(/[0-9]{1,5})?$"
 HEADER = r"^[A-Za-z0-9_-]+$"
 WORKSPACE_URL = r"^https://aps-workspaces\.[a-z0-9-]+(\.[a-z0-9-]+)+/workspaces/ws-[A-Za-z0-9-]+$"
 CERTIFICATE_ARN = r"^arn:[a-z-]+:acm:[a-z0-9-]+:[0-9]{12}:certificate/[a-fA-F0-9-]+$"
@@ -103,7 +103,7 @@ WORDS = {
     CALL_PATH: "be a path such as v1/chat/completions: no slash at its start, no '..', no address",
     HUB_MODEL: "be the name of a model on the hub: owner/name",
     COMMIT: "be a full commit: 40 lower-case hexadecimal digits",
-    REDIS_URL: "be the address of a Redis, such as redis://cache.default:6379",
+    REDIS_URL: "be the address of a Redis without a password in it, such as redis://cache.default:6379",
     HEADER: "have letters, digits, '-' and '_' only",
     WORKSPACE_URL: "be the https address of an Amazon Managed Prometheus workspace: https://aps-workspaces... and /workspaces/ws-...",
     CERTIFICATE_ARN: "be the ARN of a certificate in ACM",
