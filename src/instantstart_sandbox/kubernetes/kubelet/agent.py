@@ -188,9 +188,10 @@ class Kubelet(Controller):
         run = self.runtime.body(key, pod).runs.get(name)
         if run is None:
             began = seconds_of(status["state"]["running"]["startedAt"])
-            run = self.runtime.resume(key, pod, name, began, resumed(pod, name, initial))
+            run = self.runtime.resume(key, pod, name, began, resumed(pod, name, initial, int(status["restartCount"])))
             if run is None:
                 return state.terminated(status, 255, "Unknown", now)
+        run.speak(now)
         if (end := run.result(now)) is not None:
             self._drop(key, pod, name)
             return state.terminated(status, *end, now)
@@ -286,9 +287,9 @@ class Kubelet(Controller):
         return True
 
     async def _start(self, key: str, pod: Object, container: Object, status: Object, initial: bool) -> Object:
-        name = container["name"]
+        name, start = container["name"], int(status["restartCount"]) + int(bool(status["lastState"]))
         try:
-            await self.runtime.start(key, pod, container, behaviour_of(pod, name, initial))
+            await self.runtime.start(key, pod, container, behaviour_of(pod, name, initial, start))
         except ConfigError as error:
             self.later(_MOUNT_RETRY_SECONDS, key)
             await self.event(pod, "Failed", f"Error: {error}", warning=True)

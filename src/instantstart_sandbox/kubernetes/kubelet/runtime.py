@@ -10,15 +10,15 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..loops.objects import Object, annotations_of, name_of, namespace_of, spec_of, uid_of
-from . import addresses, mounts, processes
-from .behaviour import OUTPUT, Behaviour
+from . import addresses, mounts, processes, programs
+from .behaviour import OUTPUT, Beat, Behaviour, beat_of
 from .buckets import Mounts
-from .environment import environment, expand
+from .environment import ConfigError, environment, expand
 from .logs import Log
 from .probes import Records
 
@@ -32,6 +32,10 @@ _STOP_SECONDS = 1.0
 POD_IP = "INSTANTSTART_SANDBOX_POD_IP"
 
 
+#: What a container does whose program is not on this machine.
+SIMULATED = Behaviour("sleep")
+
+
 @dataclass
 class Run:
     """One run of one container. ``ends`` is a virtual moment, None while no end is in sight."""
@@ -42,6 +46,8 @@ class Run:
     ends: float | None = None
     process: processes.Process | None = None
     stopping: float | None = None
+    beat: Beat | None = None
+    beats: int = 0
     command: processes.Command | None = None
     real_began: float = field(default_factory=time.monotonic)
     probes: Records = field(default_factory=Records)
@@ -60,11 +66,24 @@ class Run:
         return None
 
     def left(self, now: float) -> float | None:
-        """Virtual seconds until it ends by itself; None when only an event can tell."""
+        """Virtual seconds until it ends or writes by itself; None when only an event can tell."""
         if self.process is not None:
             return None
         end = self.stopping + _STOP_SECONDS if self.stopping is not None else self.ends
-        return None if end is None else max(end - now, 0.0)
+        moments = [m for m in (end, self._next_beat()) if m is not None]
+        return max(min(moments) - now, 0.0) if moments else None
+
+    def _next_beat(self) -> float | None:
+        beat, after = self.beat, (self.beats + 1) * (self.beat.every if self.beat else 0.0)
+        if beat is None or self.stopping is not None or (beat.until and after > beat.until):
+            return None
+        return self.began + after
+
+    def speak(self, now: float) -> None:
+        """Write the lines whose moment has come."""
+        while self.beat is not None and (moment := self._next_beat()) is not None and moment <= now:
+            self.beats += 1
+            self.log.line(moment, self.beat.text.replace("{n}", str(self.beats)).encode())
 
 
 @dataclass
@@ -160,17 +179,32 @@ class Runtime:
         """Start a container. StartError, ConfigError or MountError when it cannot be."""
         body, now, name = self.body(key, pod), self._now(), container["name"]
         values = environment(self._read, pod, container)
+        command = self._command(body, pod, container, values) if behaviour.kind == "process" else None
+        if behaviour.by_table and command is not None:
+            words = self._launched(pod, container, body, command)
+            command = replace(command, arguments=words) if words else None
+        if command is None and behaviour.kind == "process":
+            behaviour = SIMULATED
         log = self._log(pod, name)
         run = Run(behaviour, now, log, ends=now + behaviour.seconds if behaviour.kind == "end" else None)
-        if behaviour.kind == "process":
-            run.command = self._command(body, pod, container, values)
-            run.process = await self._spawn(key, run.command, log, pod)
+        if command is not None:
+            run.command = command
+            run.process = await self._spawn(key, command, log, pod)
         else:
+            run.beat = beat_of(pod)
             log.line(now, f"InstantStart sandbox: {container['image']} is not run, this container is simulated".encode())
             for line in annotations_of(pod).get(OUTPUT, "").splitlines():
                 log.line(now, line.encode())
         body.runs[name] = run
         return run
+
+    def _launched(self, pod: Object, container: Object, body: Body, command: processes.Command) -> list[str] | None:
+        """The words of the process that a container becomes by the table of programs; None where it is to be simulated."""
+        row = programs.row_of(container)
+        if row is None:
+            return None
+        places = tuple(mounts.folders(self._read, pod, body.folder, self._cluster.data_dir).values())
+        return row.launch(programs.Asked(container["image"], command.arguments, command.environment, places, command.folder))
 
     async def _spawn(self, key: str, command: processes.Command, log: Log, pod: Object) -> processes.Process:
         if self.count() >= processes.MOST_PROCESSES:
@@ -194,12 +228,26 @@ class Runtime:
 
     def resume(self, key: str, pod: Object, name: str, began: float, behaviour: Behaviour) -> Run | None:
         """Take up a container that ran before the sandbox was restarted; None for a process, which is lost."""
-        if behaviour.kind == "process":
+        if behaviour.kind == "process" and not self._was_simulated(key, pod, name, behaviour):
             return None
         log = Log(self._cluster.log_path(namespace_of(pod), name_of(pod), name))
         run = Run(behaviour, began, log, ends=began + behaviour.seconds if behaviour.kind == "end" else None)
+        if (beat := beat_of(pod)) is not None:
+            run.beat, run.beats = beat, int(max(self._now() - began, 0.0) // beat.every)
         self.body(key, pod).runs[name] = run
         return run
+
+    def _was_simulated(self, key: str, pod: Object, name: str, behaviour: Behaviour) -> bool:
+        """Whether a container of the table had no program here: it goes on as it was."""
+        found = next((c for c in spec_of(pod)["containers"] if c["name"] == name), None)
+        if found is None or not behaviour.by_table:
+            return False
+        body = self.body(key, pod)
+        try:
+            command = self._command(body, pod, found, environment(self._read, pod, found))
+            return self._launched(pod, found, body, command) is None
+        except (ConfigError, mounts.MountError):
+            return False
 
     def stop(self, run: Run, hard: bool) -> None:
         """SIGTERM, or SIGKILL; a simulated container obeys after a second."""
@@ -224,11 +272,15 @@ class Runtime:
         moved = mounts.relocation(container, places)
         home = body.folder / "containers" / container["name"]
         home.mkdir(parents=True, exist_ok=True)
+        given = container.get("workingDir") or ""
+        working = Path(moved(given)) if given and moved(given) != given else home
         standing = {
-            "PATH": os.environ.get("PATH", _PATH),
+            "PATH": programs.search_path(self._cluster.data_dir, os.environ.get("PATH", _PATH)),
             "HOME": str(home),
             "HOSTNAME": spec_of(pod).get("hostname") or name_of(pod),
             "PYTHONUNBUFFERED": "1",
+            # gloo looks up the host's own name, which a pod's is not here
+            "GLOO_SOCKET_IFNAME": "lo",
             processes.MARK: str(body.folder),
             POD_IP: self.own_address(pod),
         }
@@ -236,6 +288,6 @@ class Runtime:
         return processes.Command(
             [moved(expand(a, values)) for a in arguments],
             {**standing, **{k: moved(v) for k, v in values.items()}},
-            home,
+            working,
             moved,
         )
