@@ -91,3 +91,30 @@ def test_the_compute_subnet_and_the_tags() -> None:
     derived = names.Names("demo", "us-west-2", "1" * 12)
     assert derived.compute_subnet("us-west-2b") == "hp-compute-us-west-2b"
     assert derived.tags() == {"instantstart.dev/cluster": "demo"}
+
+
+_LABEL_VALUE = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_SERVICE_NAME = r"[a-z]([-a-z0-9]{0,48}[a-z0-9])?"
+MODELS = (
+    "meta-llama/Llama-3.1-8B-Instruct", "meta-llama-Llama-3.1-8B-Instruct", "Qwen/Qwen3-0.6B", "qwen/qwen3-0.6b", "7b", "m-7b", "a" * 100,
+    "m-7b-925a7bf1", "/fsx/models/llama", "s3://bucket/models/llama/", "", " ", ".", "--kubeconfig=/tmp/x", "a;id", "$(id)", "a\nb", "模型",
+    "a" * 101, "deepseek-ai/DeepSeek-R1-0528", "google/gemma-3-27b-it", "_x_", "x-12345678", "0", "0-0",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_id_of_any_shape_becomes_a_label_and_a_name(model: str) -> None:
+    assert re.fullmatch(_LABEL_VALUE, names.label_value(model), re.ASCII), names.label_value(model)
+    assert re.fullmatch(_SERVICE_NAME, names.service_name(model), re.ASCII), names.service_name(model)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=120), st.text(max_size=120))
+def test_two_model_ids_never_share_a_label_or_a_name(one: str, other: str) -> None:
+    for derive, pattern in ((names.label_value, _LABEL_VALUE), (names.service_name, _SERVICE_NAME)):
+        assert re.fullmatch(pattern, derive(one), re.ASCII), derive(one)
+        assert (derive(one) == derive(other)) == (one == other)
+
+
+def test_the_model_ids_of_the_table_do_not_collide() -> None:
+    assert len({names.label_value(m) for m in MODELS}) == len({names.service_name(m) for m in MODELS}) == len(MODELS)

@@ -63,6 +63,36 @@ def slug(tag: str, limit: int) -> str:
     return f"{plain[: limit - _DIGEST - 1].rstrip('-')}-{digest}".lstrip("-")
 
 
+_LABEL_LIMIT = 63
+_SERVICE_LIMIT = 50
+
+
+def label_value(text: str) -> str:
+    """``text`` as a label value of Kubernetes: as it is where it may be, else what can be kept of it with a digest of all of it.
+
+    Two texts never share a value: ``org/model`` and ``org-model`` differ, and so do two that differ only in case or beyond the limit.
+    """
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text, flags=re.ASCII).strip("-._")
+    looks_digested = re.search(r"-[0-9a-f]{8}$", plain) is not None
+    if plain == text and 0 < len(plain) <= _LABEL_LIMIT and not looks_digested:
+        return plain
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+    return f"{plain[: _LABEL_LIMIT - _DIGEST - 1].rstrip('-._')}-{digest}".lstrip("-")
+
+
+def service_name(text: str) -> str:
+    """``text`` as the name of a Service (a DNS label that begins with a letter), short enough for what is derived from it.
+
+    As it is where it may be; else with a digest, so that two texts never share a name.
+    """
+    found = slug(text, _SERVICE_LIMIT)
+    if found and found[0].isalpha():
+        return found
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+    kept = found.removesuffix(f"-{digest}").removesuffix(digest)
+    return "-".join(part for part in ("m", kept[: _SERVICE_LIMIT - _DIGEST - 3].rstrip("-"), digest) if part)
+
+
 @dataclass(frozen=True)
 class Names:
     """Every name of one cluster. Pure: the same tag, region and account give the same names for ever."""

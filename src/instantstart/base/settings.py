@@ -42,6 +42,16 @@ class Settings(BaseModel):
     hub_url: str = Field(
         default="https://huggingface.co", pattern=r"^https?://\S+$", description="The model hub, or a mirror with the same API."
     )
+    vllm_image: str = Field(
+        default="vllm/vllm-openai:v0.26.0",
+        pattern=r"^\S+$",
+        description="Image of vLLM where a deployment names none. Pin a tag or a digest.",
+    )
+    sglang_image: str = Field(
+        default="lmsysorg/sglang:v0.5.18",
+        pattern=r"^\S+$",
+        description="Image of SGLang and its router where none is named. Pin a tag or a digest.",
+    )
     download_links: bool = Field(default=False, description="Let operators get links that give an object of a bucket to whoever has them.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     workers: int = Field(default=16, ge=1, le=256, description="Operations that may tick at the same time.")
