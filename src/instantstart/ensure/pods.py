@@ -9,10 +9,10 @@ from enum import StrEnum
 
 from instantstart.kube.shapes import ContainerStatus, Node, Pod
 
-_IMAGE = frozenset(
+IMAGE = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"}
 )
-_CONFIG = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ContainerCannotRun"})
+CONFIG = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ContainerCannotRun"})
 _TEXT_LIMIT = 300
 
 
@@ -95,13 +95,13 @@ def _container(status: ContainerStatus) -> Reason | None:
 
 
 def _waiting(status: ContainerStatus, reason: str, message: str) -> Reason | None:
-    if reason in _IMAGE:
+    if reason in IMAGE:
         return Reason(Trouble.failing, f"the image {status.image} of {status.name} cannot be pulled ({reason}). {_short(message)}".rstrip())
     if reason == "CrashLoopBackOff":
         last = status.last_state.terminated or {}
         told = f"; last time it {_ended(last)}" if last else ""
         return Reason(Trouble.failing, f"the container {status.name} keeps ending ({status.restart_count} restarts){told}.")
-    if reason in _CONFIG:
+    if reason in CONFIG:
         return Reason(Trouble.failing, f"the container {status.name} cannot be started ({reason}). {_short(message)}".rstrip())
     return Reason(Trouble.coming_up, f"the container {status.name} is being started ({reason}).") if reason else None
 
