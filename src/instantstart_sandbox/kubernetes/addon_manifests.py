@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .loops.objects import Object
+from .training.definition import definition as training_job
 from .workloads import EVERYWHERE, Workload, account, budget, cluster_role, csi_driver, definition, namespace, service
 
 Configuration = dict[str, Any]
@@ -142,9 +143,8 @@ def training_operator(configuration: Configuration) -> list[Object]:
     built = manager.build()
     if resources := _at(configuration, "hpTrainingControllerManager", "manager", "resources"):
         built["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
-    crd = definition("sagemaker.amazonaws.com", "HyperPodPyTorchJob", "hyperpodpytorchjobs", "v1")
     rights = cluster_role("hp-training-operator-manager-role", ["", "sagemaker.amazonaws.com"], (space, name))
-    return [namespace(space), account(space, name), *rights, crd, built]
+    return [namespace(space), account(space, name), *rights, training_job(), built]
 
 
 def inference_operator(configuration: Configuration) -> list[Object]:

@@ -74,6 +74,7 @@ from instantstart_sandbox.kubernetes.access import BUILT_IN_BINDINGS, BUILT_IN_R
 from instantstart_sandbox.kubernetes.client import Client
 from instantstart_sandbox.kubernetes.decoding import Options
 from instantstart_sandbox.kubernetes.deletion import Deletion
+from instantstart_sandbox.kubernetes.kubelet.agents import Agents
 from instantstart_sandbox.kubernetes.logs import LogQuery, read
 from instantstart_sandbox.kubernetes.pipeline import DEFINITIONS, Pipeline
 from instantstart_sandbox.kubernetes.quota import Quotas
@@ -121,6 +122,7 @@ class Cluster:
         self.client = Client(self.pipeline, self.deletion, "system:admin")
         self.logs: Logs = self._log_file
         self.backend: Backend | None = None
+        self.agents = Agents()
         self.crashes: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._nudges: list[Callable[[], None]] = []

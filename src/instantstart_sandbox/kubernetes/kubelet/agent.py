@@ -25,8 +25,8 @@ from ..loops.objects import (
     with_condition,
 )
 from ..loops.service import backends, container_port, service_port
-from . import mounts, processes, state
-from .behaviour import behaviour_of, image_problem, pull_seconds, resumed, runs_process
+from . import agents, mounts, processes, state
+from .behaviour import behaviour_of, image_problem, pull_seconds, resumed, runs_process, starts_before
 from .environment import ConfigError
 from .probes import Prober, probed
 from .processes import StartError
@@ -58,6 +58,8 @@ class Kubelet(Controller):
         self._images: dict[str, set[str]] = {}
         self._turns: dict[str, int] = {}
         self._buckets: dict[str, tuple[bool, float]] = {}
+        self._agents = engine.cluster.agents
+        self._agents.poke = lambda key: engine.enqueue(self, key)
         engine.cluster.on_stop(self.runtime.stop_all)
         engine.cluster.backend = self.backend
 
@@ -87,6 +89,7 @@ class Kubelet(Controller):
         body = self.runtime.bodies.get(key)
         if body is not None:
             self._buckets = {k: v for k, v in self._buckets.items() if not k.startswith(body.uid)}
+            self._agents.forget(body.uid)
             self.engine.forget(("terminate", body.uid), *((w, f"{body.uid}/{c}") for w in ("pull", "pull-failed") for c in body.containers))
         self.runtime.remove(key)
 
@@ -185,16 +188,15 @@ class Kubelet(Controller):
 
     async def _running(self, key: str, pod: Object, container: Object, status: Object, initial: bool) -> Object:
         name, now = container["name"], self.now()
-        run = self.runtime.body(key, pod).runs.get(name)
-        if run is None:
-            began = seconds_of(status["state"]["running"]["startedAt"])
-            run = self.runtime.resume(key, pod, name, began, resumed(pod, name, initial, int(status["restartCount"])))
-            if run is None:
-                return state.terminated(status, 255, "Unknown", now)
-        run.speak(now)
-        if (end := run.result(now)) is not None:
+        run = self.runtime.body(key, pod).runs.get(name) or self._resume(key, pod, status, initial)
+        if run is not None:
+            run.speak(now)
+        end = run.result(now) if run is not None else (255, "Unknown")
+        if not initial and self._agents.hold(pod, name) and await self._agent(pod, container, run, end):
+            return status
+        if end is not None or run is None:
             self._drop(key, pod, name)
-            return state.terminated(status, *end, now)
+            return state.terminated(status, *(end or (255, "Unknown")), now)
         if (left := run.left(now)) is not None:
             self.later(left, key)
         if run.process is not None and probed(container):
@@ -203,6 +205,42 @@ class Kubelet(Controller):
         if wait > 0:
             self.later(wait, key)
         return {**status, "ready": wait <= 0 and run.behaviour.kind != "unready"}
+
+    def _resume(self, key: str, pod: Object, status: Object, initial: bool) -> Run | None:
+        """Take up a container that ran before the sandbox was started again."""
+        name, began = status["name"], seconds_of(status["state"]["running"]["startedAt"])
+        if self._agents.hold(pod, name):
+            began = agents.began(self.runtime.read, pod, began)
+        return self.runtime.resume(key, pod, name, began, resumed(pod, name, initial, self._start_number(pod, status)))
+
+    def _start_number(self, pod: Object, status: Object) -> int:
+        """How many starts went before this one."""
+        own = int(status["restartCount"]) + int(bool(status["lastState"]))
+        if self._agents.hold(pod, status["name"]) and (count := agents.restarts(self.runtime.read, pod)) is not None:
+            return max(own, count - starts_before(pod))
+        return own
+
+    async def _agent(self, pod: Object, container: Object, run: Run | None, end: tuple[int, str] | None) -> bool:
+        """Whether the agent of a training pod keeps its container running: it restarts the processes, or waits for a word about them."""
+        told, now = self._agents.is_told(pod), self.now()
+        if told and run is not None and end is None and run.process is not None:
+            self.runtime.stop(run, hard=True)
+            return True
+        if told:
+            self._drop(key_of(pod), pod, container["name"])
+            number = self._start_number(pod, state.fresh(container))
+            self._agents.begun(pod)
+            try:
+                await self.runtime.start(key_of(pod), pod, container, behaviour_of(pod, container["name"], False, number), again=True)
+            except (ConfigError, StartError, ValueError, mounts.MountError) as error:
+                await self.event(pod, "Failed", f"Error: {error}", warning=True)
+                self._agents.report(pod, agents.Ended(128, "StartError", now))
+            self.engine.enqueue(self, key_of(pod))
+            return True
+        if end is None or end[0] == 0 or self._agents.is_released(pod):
+            return False
+        self._agents.report(pod, agents.Ended(*end, now))
+        return True
 
     async def _judged(self, pod: Object, container: Object, status: Object, run: Run) -> Object:
         """The status of a process as its probes see it; one that fails them is stopped, softly at first."""
@@ -287,9 +325,9 @@ class Kubelet(Controller):
         return True
 
     async def _start(self, key: str, pod: Object, container: Object, status: Object, initial: bool) -> Object:
-        name, start = container["name"], int(status["restartCount"]) + int(bool(status["lastState"]))
+        name = container["name"]
         try:
-            await self.runtime.start(key, pod, container, behaviour_of(pod, name, initial, start))
+            await self.runtime.start(key, pod, container, behaviour_of(pod, name, initial, self._start_number(pod, status)))
         except ConfigError as error:
             self.later(_MOUNT_RETRY_SECONDS, key)
             await self.event(pod, "Failed", f"Error: {error}", warning=True)

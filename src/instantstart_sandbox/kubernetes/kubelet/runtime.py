@@ -175,17 +175,17 @@ class Runtime:
         runs = [r for body in self.bodies.values() for r in body.runs.values()]
         return sum(1 for r in runs if r.process is not None and r.process.code is None)
 
-    async def start(self, key: str, pod: Object, container: Object, behaviour: Behaviour) -> Run:
-        """Start a container. StartError, ConfigError or MountError when it cannot be."""
+    async def start(self, key: str, pod: Object, container: Object, behaviour: Behaviour, *, again: bool = False) -> Run:
+        """Start a container; ``again`` in the same one, with the same log. StartError, ConfigError or MountError when it cannot be."""
         body, now, name = self.body(key, pod), self._now(), container["name"]
-        values = environment(self._read, pod, container)
+        values = environment(self.read, pod, container)
         command = self._command(body, pod, container, values) if behaviour.kind == "process" else None
         if behaviour.by_table and command is not None:
             words = self._launched(pod, container, body, command)
             command = replace(command, arguments=words) if words else None
         if command is None and behaviour.kind == "process":
             behaviour = SIMULATED
-        log = self._log(pod, name)
+        log = self._log(pod, name, again)
         run = Run(behaviour, now, log, ends=now + behaviour.seconds if behaviour.kind == "end" else None)
         if command is not None:
             run.command = command
@@ -203,13 +203,13 @@ class Runtime:
         row = programs.row_of(container)
         if row is None:
             return None
-        places = tuple(mounts.folders(self._read, pod, body.folder, self._cluster.data_dir).values())
+        places = tuple(mounts.folders(self.read, pod, body.folder, self._cluster.data_dir).values())
         return row.launch(programs.Asked(container["image"], command.arguments, command.environment, places, command.folder))
 
     async def _spawn(self, key: str, command: processes.Command, log: Log, pod: Object) -> processes.Process:
         if self.count() >= processes.MOST_PROCESSES:
             raise processes.StartError(f"the sandbox runs at most {processes.MOST_PROCESSES} processes")
-        buckets = mounts.bucket_folders(self._read, pod, self._cluster.data_dir)
+        buckets = mounts.bucket_folders(self.read, pod, self._cluster.data_dir)
         keeping = self._cluster.start(self._mounts.keep(buckets), name=f"buckets of {key}")
 
         async def flush() -> None:
@@ -224,7 +224,7 @@ class Runtime:
 
     async def fetch(self, pod: Object) -> None:
         """Bring the objects of the pod's buckets into its folders."""
-        await self._mounts.sync(mounts.bucket_folders(self._read, pod, self._cluster.data_dir))
+        await self._mounts.sync(mounts.bucket_folders(self.read, pod, self._cluster.data_dir))
 
     def resume(self, key: str, pod: Object, name: str, began: float, behaviour: Behaviour) -> Run | None:
         """Take up a container that ran before the sandbox was restarted; None for a process, which is lost."""
@@ -244,7 +244,7 @@ class Runtime:
             return False
         body = self.body(key, pod)
         try:
-            command = self._command(body, pod, found, environment(self._read, pod, found))
+            command = self._command(body, pod, found, environment(self.read, pod, found))
             return self._launched(pod, found, body, command) is None
         except (ConfigError, mounts.MountError):
             return False
@@ -256,19 +256,20 @@ class Runtime:
         elif run.stopping is None:
             run.stopping = self._now()
 
-    def _read(self, resource: str, name: str, namespace: str) -> Object | None:
+    def read(self, resource: str, name: str, namespace: str) -> Object | None:
+        """A present object."""
         return self._cluster.read(resource, name, namespace or None)
 
     def folders(self, key: str, pod: Object) -> dict[str, Path]:
         """Make and fill the pod's volumes. MountError when one cannot be."""
-        return mounts.folders(self._read, pod, self.body(key, pod).folder, self._cluster.data_dir)
+        return mounts.folders(self.read, pod, self.body(key, pod).folder, self._cluster.data_dir)
 
-    def _log(self, pod: Object, container: str) -> Log:
+    def _log(self, pod: Object, container: str, again: bool) -> Log:
         where = namespace_of(pod), name_of(pod), container
-        return Log(self._cluster.log_path(*where), self._cluster.log_path(*where, previous=True))
+        return Log(self._cluster.log_path(*where), None if again else self._cluster.log_path(*where, previous=True))
 
     def _command(self, body: Body, pod: Object, container: Object, values: dict[str, str]) -> processes.Command:
-        places = mounts.folders(self._read, pod, body.folder, self._cluster.data_dir)
+        places = mounts.folders(self.read, pod, body.folder, self._cluster.data_dir)
         moved = mounts.relocation(container, places)
         home = body.folder / "containers" / container["name"]
         home.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,1 @@
+"""The HyperPod training operator: its kind, and the controller that acts while its add-on is there."""
