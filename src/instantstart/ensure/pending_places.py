@@ -99,7 +99,8 @@ def _short(pod: Resource, places: Sequence[Place], asked: str, evidence: Mapping
         free = {p.node.metadata.name: have[p.node.metadata.name] - p.held.get(resource, 0) for p in places}
         if max(free.values()) < count:
             total = sum(max(n, 0) for n in free.values())
-            text = f"It asks for {count} {resource}; {_all(len(places), asked)} {_are(len(places))} busy ({total} free in all)."
+            most = max(free.values())
+            text = f"It asks for {count} {resource}; no node{_of(asked)} has that many free (at most {max(most, 0)}; {total} in all)."
             step = "It starts when other work ends; scale the group, or end something."
             return Why("resource.insufficient", "waiting", text, {**evidence, "resource": resource, "free": total}, step)
     return None
@@ -203,10 +204,6 @@ def _words(pod: Resource) -> str:
 
 def _all(count: int, asked: str) -> str:
     return f"{'the only node' if count == 1 else f'all {count} nodes'}{_of(asked)}"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _of(asked: str) -> str:
