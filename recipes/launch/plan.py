@@ -19,16 +19,15 @@ Environment = Mapping[str, str]
 
 #: where the configuration is: the JSON itself, or the path of a file
 CONFIG_VARIABLE, CONFIG_FILE_VARIABLE = "INSTANTSTART_RECIPE", "INSTANTSTART_RECIPE_FILE"
-LOG_FOLDER = "/tmp/hyperpod"  # noqa: S108 - where the training operator looks
-WORK_FOLDER = "/tmp/instantstart/project"  # noqa: S108 - the container's own
-#: written by run.py from ``settings``, for frameworks that read a file
-SETTINGS_FILE = "/tmp/instantstart/settings.json"  # noqa: S108 - the container's own
+#: variable -> folder when it is not set: where logs go (the training operator looks there), and where the project is copied to
+LOGS_VARIABLE, SCRATCH_VARIABLE = "INSTANTSTART_LOGS", "INSTANTSTART_SCRATCH"
+FOLDERS: Mapping[str, str] = {LOGS_VARIABLE: "/tmp/hyperpod", SCRATCH_VARIABLE: "/tmp/instantstart"}  # noqa: S108 - the container's own
 #: given by the launcher or the operator: an own value makes every node wait as rank 0, or train alone
 RESERVED = frozenset(
     {
         "RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "NNODES",
         "NPROC_PER_NODE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK",
-        "PET_RDZV_ENDPOINT", "PET_RDZV_BACKEND", "PET_MASTER_ADDR", "PET_MASTER_PORT", CONFIG_VARIABLE, CONFIG_FILE_VARIABLE,
+        "PET_RDZV_ENDPOINT", "PET_RDZV_BACKEND", "PET_MASTER_ADDR", "PET_MASTER_PORT", CONFIG_VARIABLE, CONFIG_FILE_VARIABLE, *FOLDERS,
     }
 )  # fmt: skip
 #: MS-Swift's commands -> the module that does the work (swift 3 and 4: swift/cli/main.py, swift/cli/_megatron/main.py)
@@ -45,9 +44,12 @@ LAUNCHERS = ("hyperpodrun", "torchrun")
 _OWN_OPTIONS = re.compile(
     r"--?(nnodes|nproc[-_]per[-_]node|node[-_]rank|rdzv[-_].*|master[-_].*|log[-_]dir|tee|standalone|server[-_](host|port)|m|module)(=|$)"
 )
-_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
-_KEY = re.compile(r"\+{0,2}[A-Za-z_][\w.@/-]*\Z")
-_PLAIN_HYDRA = re.compile(r"[A-Za-z_/.][\w/.:-]*\Z")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z", re.ASCII)
+_KEY = re.compile(r"\+{0,2}[A-Za-z_][\w.@/-]*\Z", re.ASCII)
+#: words that YAML and Hydra take as they are
+_PLAIN = re.compile(r"[A-Za-z_/][\w/.-]*\Z", re.ASCII)
+#: characters that YAML takes only escaped, or as the end of a line
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _WORDS = frozenset({"true", "false", "null", "nan", "inf", "yes", "no", "on", "off"})
 
 
@@ -193,6 +195,16 @@ def argv_of(config: Config, environ: Environment) -> list[str]:
     return _BY_RECIPE[config["recipe"]](config, environ)
 
 
+def folder_of(environ: Environment, variable: str) -> str:
+    """The folder that a variable names, or its usual place."""
+    return environ.get(variable) or FOLDERS[variable]
+
+
+def settings_path(environ: Environment) -> str:
+    """Written by run.py from ``settings``, for a framework that reads a file."""
+    return f"{folder_of(environ, SCRATCH_VARIABLE)}/settings.json"
+
+
 def is_launched(config: Config) -> bool:
     """Whether a launcher of PyTorch runs it, which keeps its own logs: then the container becomes the launcher."""
     return "launcher" in FIELDS[config["recipe"]]
@@ -208,7 +220,7 @@ def _llama_factory(config: Config, environ: Environment) -> list[str]:
     settings = {**_reporting(config, environ), **config.get("settings", {})}
     argv = [*_launcher(config, environ), "-m", "llamafactory.launcher"]
     if "config_file" not in config:
-        return [*argv, SETTINGS_FILE]
+        return [*argv, settings_path(environ)]
     return [*argv, config["config_file"], *(f"{name}={_flow(value)}" for name, value in settings.items())]
 
 
@@ -255,7 +267,7 @@ def _launcher(config: Config, environ: Environment) -> list[str]:
     """hyperpodrun, which the operator tells who the others are; or torchrun, which must be told."""
     nodes = config.get("nodes") or _whole(environ, "NNODES", 1)
     processes = str(config.get("processes_per_node") or environ.get("NPROC_PER_NODE") or "auto")
-    options = [f"--nnodes={nodes}", f"--nproc_per_node={processes}", f"--log_dir={LOG_FOLDER}", "--tee=3"]
+    options = [f"--nnodes={nodes}", f"--nproc_per_node={processes}", f"--log_dir={folder_of(environ, LOGS_VARIABLE)}", "--tee=3"]
     if config.get("launcher", "hyperpodrun") == "hyperpodrun":
         server = ["--server-host=0.0.0.0", "--server-port=8080"]
         return ["hyperpodrun", *options, *server, *config.get("launcher_options", ())]
@@ -305,9 +317,9 @@ def _word(value: Any) -> str:
 
 def _flow(value: Any) -> str:
     """A value as YAML in one line: JSON, and plain words as they are."""
-    if isinstance(value, str) and _PLAIN_HYDRA.match(value) and value.lower() not in _WORDS:
+    if isinstance(value, str) and _PLAIN.match(value) and value.lower() not in _WORDS:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _hydra(value: Any) -> str:
@@ -320,7 +332,7 @@ def _hydra(value: Any) -> str:
         return f"[{','.join(_hydra(item) for item in value)}]"
     if isinstance(value, dict):
         return "{" + ",".join(f"{name}:{_hydra(item)}" for name, item in value.items()) + "}"
-    if _PLAIN_HYDRA.match(value) and value.lower() not in _WORDS:
+    if _PLAIN.match(value) and value.lower() not in _WORDS:
         return str(value)
     body = re.sub(r"(\\*)(?='|\Z)", r"\1\1", value)  # a backslash counts only before a quote
     return "'" + body.replace("'", "\\'") + "'"
@@ -349,7 +361,7 @@ def expand(argv: Sequence[str], config: Config, read: Callable[[str], Mapping[st
 
 
 def settings_file(config: Config, environ: Environment) -> str | None:
-    """The text of ``SETTINGS_FILE``, when the recipe needs it."""
+    """The text of the file at ``settings_path``, when the recipe needs it."""
     if config["recipe"] != "llama_factory" or "config_file" in config:
         return None
     return json.dumps({**_reporting(config, environ), **config["settings"]}, ensure_ascii=False, indent=1)

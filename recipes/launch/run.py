@@ -5,7 +5,7 @@
 
 Standard library only, Python 3.9 and newer. No shell, no eval. What is run by a launcher of PyTorch replaces this process, so that its
 exit status and the signals are its own. Everything else is a child: its output is passed on and kept below ``/tmp/hyperpod``, where the
-training operator reads; signals reach it; its exit status is ours (128 and the number, when a signal ended it).
+training operator reads (or INSTANTSTART_LOGS); signals reach it; its exit status is ours (128 and the number, when a signal ended it).
 
 Exit status of its own: 64 the configuration is wrong; 66 something it names is not there; 69 a package is missing and could not be
 installed; 127 the program is not in the image.
@@ -95,7 +95,7 @@ def _yaml(text: str) -> Any:
 # --- the project
 
 
-def prepare_project(config: Mapping[str, Any]) -> Path | None:
+def prepare_project(config: Mapping[str, Any], environ: Mapping[str, str]) -> Path | None:
     """Where the work is done: a copy of the project, since mounted buckets know no renaming and no locks; or the project itself."""
     if "project" not in config:
         return None
@@ -104,7 +104,7 @@ def prepare_project(config: Mapping[str, Any]) -> Path | None:
         raise Stopped(NO_INPUT, f"there is no folder {source}: is the volume mounted, and the project in it?")
     if not config.get("copy_project", True):
         return source
-    target = Path(plan.WORK_FOLDER)
+    target = Path(plan.folder_of(environ, plan.SCRATCH_VARIABLE)) / "project"
     shutil.rmtree(target, ignore_errors=True)
     try:
         shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns(*_SKIPPED))
@@ -127,7 +127,7 @@ def install(config: Mapping[str, Any]) -> None:
     loose = [line for line in wanted if not _PINNED.match(line)]
     if loose and not config.get("unpinned", False):
         raise Stopped(USAGE, f"{path} must pin every package as name==version: {', '.join(loose)}")
-    if wanted and not loose and all(_is_there(line) for line in wanted):
+    if not loose and all(_is_there(line) for line in wanted):
         say(f"the image has everything that {path} names")
         return
     offline = ["--no-index", "--find-links", config["wheels"]] if "wheels" in config else []
@@ -152,7 +152,7 @@ def prepare(environ: MutableMapping[str, str]) -> tuple[dict[str, Any], list[str
     """Read, check, copy, install; the configuration and the final argument list. Raises Stopped or plan.Refused."""
     config = read_config(environ)
     plan.argv_of(config, environ)  # what cannot be run is told before anything is copied
-    folder = prepare_project(config)
+    folder = prepare_project(config, environ)
     if folder is not None:
         os.chdir(folder)
         environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(folder), environ.get("PYTHONPATH"))))
@@ -160,9 +160,10 @@ def prepare(environ: MutableMapping[str, str]) -> tuple[dict[str, Any], list[str
     environ.update(plan.variables_of(config, environ))
     settings = plan.settings_file(config, environ)
     if settings is not None:
-        Path(plan.SETTINGS_FILE).parent.mkdir(parents=True, exist_ok=True)
-        Path(plan.SETTINGS_FILE).write_text(settings, encoding="utf-8")
-    Path(plan.LOG_FOLDER).mkdir(parents=True, exist_ok=True)
+        written = Path(plan.settings_path(environ))
+        written.parent.mkdir(parents=True, exist_ok=True)
+        written.write_text(settings, encoding="utf-8")
+    Path(plan.folder_of(environ, plan.LOGS_VARIABLE)).mkdir(parents=True, exist_ok=True)
     return config, plan.expand(plan.argv_of(config, environ), config, read_settings)
 
 
@@ -178,7 +179,7 @@ def become(argv: Sequence[str]) -> NoReturn:
 
 def follow(argv: Sequence[str]) -> int:
     """Run a child, pass on what it says and keep it, hand it our signals. Its status, or 128 and the signal that ended it."""
-    kept = Path(plan.LOG_FOLDER) / "instantstart" / "attempt_0" / "0"
+    kept = Path(plan.folder_of(os.environ, plan.LOGS_VARIABLE)) / "instantstart" / "attempt_0" / "0"
     kept.mkdir(parents=True, exist_ok=True)
     try:
         child = subprocess.Popen(list(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)

@@ -29,7 +29,7 @@ class Plan(Protocol):
 
     CONFIG_VARIABLE: str
     CONFIG_FILE_VARIABLE: str
-    LOG_FOLDER: str
+    FOLDERS: Mapping[str, str]
     RESERVED: frozenset[str]
     Refused: type[Exception]
     RECIPES: tuple[str, ...]
@@ -68,8 +68,8 @@ def argv_of(config: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
 
 
 def environment(config: Mapping[str, Any]) -> dict[str, str]:
-    """What the pod's environment gets so that the script finds its configuration."""
-    return {plan().CONFIG_VARIABLE: json.dumps(config, ensure_ascii=False, separators=(",", ":"), sort_keys=True)}
+    """What the pod's environment gets so that the script finds its configuration, and the folders that :func:`volumes` gives it."""
+    return {plan().CONFIG_VARIABLE: json.dumps(config, ensure_ascii=False, separators=(",", ":"), sort_keys=True), **plan().FOLDERS}
 
 
 def config_map_name() -> str:
@@ -80,6 +80,17 @@ def config_map_name() -> str:
 def config_map(namespace: str, *more: str) -> dict[str, Any]:
     """The ConfigMap with the scripts, and more files of ``recipes/``."""
     return recipes.config_map(config_map_name(), namespace, *FILES, *more)
+
+
+def volumes() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The pod's volumes and its container's mounts: the scripts, and an empty folder of its own for each folder they write to."""
+    pod: list[dict[str, Any]] = [{"name": "instantstart-code", "configMap": {"name": config_map_name()}}]
+    mounts: list[dict[str, Any]] = [{"name": "instantstart-code", "mountPath": FOLDER, "readOnly": True}]
+    for variable, folder in plan().FOLDERS.items():
+        name = variable.lower().replace("_", "-")
+        pod.append({"name": name, "emptyDir": {}})
+        mounts.append({"name": name, "mountPath": folder})
+    return pod, mounts
 
 
 def reserved(names: Sequence[str]) -> list[str]:

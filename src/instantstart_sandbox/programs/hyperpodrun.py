@@ -97,7 +97,8 @@ class Rank:
     """One local rank: a process, and a thread that passes its lines on."""
 
     def __init__(self, number: int, arguments: list[str], environment: dict[str, str], asked: argparse.Namespace) -> None:
-        self.number, self.log = number, self._file(asked.log_dir)
+        self.number = number
+        self.log = self._file(asked.log_dir)
         self.process = subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self._prefix = f"[default{number}]:".encode() if asked.tee != "0" else b""
         self._thread = threading.Thread(target=self._pass_on, daemon=True)
