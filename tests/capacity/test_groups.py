@@ -113,8 +113,12 @@ def test_everything_wrong_is_told_at_once_with_its_field(standing: Job, door: Do
     }  # fmt: skip
     plan = door.well(200, "POST", GROUPS, body, dry_run=True)
     assert {f["check"] for f in plan["findings"] if f["level"] == "fail"} >= {"zone", "network_interface", "capacity_type", "addresses"}
-    shape = door.pointers("POST", GROUPS, {"name": "-", "instance_type": "g5", "taints": ["x"], "strange": 1})
-    assert shape == {"/name", "/instance_type", "/taints/0", "/strange"}
+    spoilt = {"name": "-", "instance_type": "g5", "taints": ["x"], "strange": 1, "labels": {"a b": "c", "kubernetes.io/x": "d", "t": "{}"}}
+    fields = {f["pointer"]: f["message"] for f in door.refusal(422, "POST", GROUPS, spoilt)["fields"]}
+    labelled = {"/labels/a b", "/labels/kubernetes.io~1x", "/labels/t"}
+    assert set(fields) == {"/name", "/instance_type", "/taints/0", "/strange", *labelled}
+    assert "belongs to Kubernetes or AWS" in fields["/labels/kubernetes.io~1x"]
+    assert fields["/labels/t"].startswith("'{}' is no label value")
 
 
 @pytest.mark.parametrize(

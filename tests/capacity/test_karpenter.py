@@ -267,6 +267,26 @@ def test_everything_wrong_is_told_at_once_with_its_field(world: World, door: Doo
     assert door.refusal(404, "PATCH", f"{POOLS}/nothing", {})["code"] == "node_pool.unknown"
 
 
+def test_a_pool_that_could_never_make_a_node_is_refused(world: World, door: Door) -> None:
+    world.enable()
+    world.group("gpu")
+    never = {
+        "name": "gpu",
+        "instance_groups": ["gpu"],
+        "requirements": [
+            {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["ml.p5.48xlarge"]},
+            {"key": "team", "operator": "In", "values": ["a"]},
+            {"key": "team", "operator": "NotIn", "values": ["a"]},
+        ],
+        "limits": {"nvidia.com/gpu": "0", "memory": "64Gi"},
+        "consolidate_after": "999999h",
+    }
+    told = door.refusal(422, "POST", POOLS, never)
+    pointers = {f["pointer"] for f in told["fields"]}
+    assert pointers == {"/requirements/0", "/requirements/2", "/limits/nvidia.com~1gpu", "/consolidate_after"}
+    assert "the pool makes no node: its smallest has 1" in told["detail"]
+
+
 def test_a_pool_is_changed_field_by_field_and_what_others_set_stays(world: World, door: Door, kubectl: Callable[..., str]) -> None:
     world.enable()
     world.group("gpu")

@@ -39,6 +39,19 @@ def test_extending_keeps_what_others_wrote_and_twice_is_once(theirs: list[dict[s
     assert trusts.extended(after, WANTED) == after
 
 
+@given(st.lists(THEIRS, max_size=2), st.sampled_from(["ns", "other"]), st.booleans())
+def test_tokens_of_another_issuer_are_told_unless_they_are_an_older_form_of_ours(theirs: list[Any], namespace: str, wide: bool) -> None:
+    statement = trusts.web_identity(
+        PROVIDER.replace("LIVE", "GITHUB"), ISSUER.replace("LIVE", "GITHUB"), namespace, "*" if wide else "account"
+    )
+    document = {"Statement": [*theirs, statement, *WANTED]}
+    is_older = namespace == "ns" and not wide
+    assert trusts.foreign(document, WANTED) == ([] if is_older else [statement])
+    kept = trusts.extended(document, WANTED)["Statement"]
+    assert (statement in kept) is not is_older
+    assert (trusts.flaw(document, WANTED) is None) is not is_older
+
+
 def test_a_statement_says_the_same_in_any_spelling() -> None:
     spelt = {**WANTED[1], "Sid": "X", "Action": ["sts:AssumeRole"], "Principal": {"Service": ["sagemaker.amazonaws.com"]}}
     assert trusts.lacking({"Statement": spelt}, [WANTED[1]]) == []

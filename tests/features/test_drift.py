@@ -83,6 +83,25 @@ def test_what_others_added_to_a_role_stays_when_it_is_repaired(features: Any, ch
     assert "theirs" in iam.list_role_policies(RoleName=role)["PolicyNames"]
 
 
+def test_a_statement_of_another_issuer_is_a_warning_with_the_statement_and_is_left_alone(features: Any, chained: None) -> None:
+    role, iam = features.job.site.names.checkpoint_role, features.sandbox.client("iam")
+    before = iam.get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]
+    ours = next(s["Principal"]["Federated"] for s in before["Statement"] if "Federated" in s["Principal"])
+    provider = ours.partition("oidc-provider/")[0] + "oidc-provider/token.actions.example.com"
+    condition = {"StringEquals": {"token.actions.example.com:sub": "repo:team/training"}}
+    principal = {"Federated": provider}
+    theirs = {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRoleWithWebIdentity", "Condition": condition}
+    _trust(features, role, lambda document: {**document, "Statement": [*document["Statement"], theirs]})
+    view = features.read()["tiered_checkpointing"]
+    assert view.state == "on"
+    (told,) = [link for link in view.identity if link.link == "foreign_trust"]
+    assert told.status == "warning"
+    assert json.dumps(theirs, sort_keys=True) in told.detail
+    assert features.repair("tiered_checkpointing").status == "succeeded"
+    assert theirs in iam.get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]["Statement"]
+    _trust(features, role, lambda _document: before)
+
+
 def test_a_detached_policy_an_emptied_policy_and_a_gone_association_are_seen_and_mended(features: Any, chained: None) -> None:
     names, iam, eks = features.job.site.names, features.sandbox.client("iam"), features.sandbox.client("eks")
     attached = iam.list_attached_role_policies(RoleName=names.training_operator_role)["AttachedPolicies"]

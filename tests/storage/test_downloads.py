@@ -129,11 +129,31 @@ def test_what_is_no_image_reference_is_told(image: str, right: bool) -> None:
 
 
 def test_wrong_answers_are_told_together(standing: Standing) -> None:
-    wrong = ask(include=["*.gguf"], claim_name="nowhere")
+    wrong = ask(include=["*.gguf"], claim_name="nowhere", cpu="9999", memory="9999Ti")
     facts = rules.observe(standing.room, standing.where, wrong)
     refused = rules.refusal(wrong, facts, rules.findings(wrong, facts))
     assert refused is not None
-    assert {f.pointer for f in refused.fields} == {"/include", "/claim_name"}
+    assert {f.pointer for f in refused.fields} == {"/include", "/claim_name", "/cpu", "/memory"}
+
+
+def test_an_image_that_is_not_in_ecr_is_told_in_our_words(standing: Standing) -> None:
+    ecr, aws = standing.sandbox.client("ecr"), standing.where.aws
+    uri = ecr.create_repository(repositoryName="team/train")["repository"]["repositoryUri"]
+    for image, told in (
+        (f"{uri}:v9", "The ECR repository team/train has no image with the tag v9."),
+        (f"{uri}@sha256:{'0' * 64}", f"The ECR repository team/train has no image with the digest sha256:{'0' * 64}."),
+        (f"{uri}x:v9", f"There is no ECR repository team/trainx in {REGION}."),
+    ):
+        found = images.check(aws, image)
+        assert (found.level, found.detail) == ("fail", told)
+
+
+@pytest.mark.parametrize(("token", "told"), [("", "is empty"), (" \n", "is empty"), ("two words", "one word"), ("x" * 501, "one word")])
+def test_what_is_no_token_is_told_without_repeating_it(token: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told) as refused:
+        specs.PutHubToken.model_validate({"token": token})
+    assert not token.strip() or token not in str(refused.value)
+    assert specs.PutHubToken.model_validate({"token": "hf_x\n"})
 
 
 def test_a_cancelled_download_leaves_no_job(standing: Standing) -> None:

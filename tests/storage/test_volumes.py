@@ -38,6 +38,8 @@ def test_a_folder_of_a_bucket_becomes_a_claim_and_goes_again_without_its_objects
     again = standing.run(workflows.ADD_S3_VOLUME, specs.S3Target, **asked)
     assert again.status == "succeeded"
     assert len([v for v in views.list_volumes(standing.room, "demo", views.Filter(), 50, None).items if v.claim == "data"]) == 1
+    target = specs.RemoveTarget(tag="demo", region=REGION, namespace="default", claim_name="data")
+    assert plans.plan_remove(standing.room, standing.where, target).keep == ("what the volume shows: s3://corpus/text/",)
     gone = standing.run(workflows.REMOVE_VOLUME, specs.RemoveTarget, namespace="default", claim_name="data")
     assert gone.status == "succeeded", gone.problem
     assert standing.kube.find("PersistentVolumeClaim", "data", "default") is None

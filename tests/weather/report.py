@@ -6,15 +6,30 @@ replaces ``build``.
 
 from __future__ import annotations
 
+import datetime as dt
+import functools
 import json
 import os
+import subprocess
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.clusters.worlds import ROOT
 
 FOLDER_VARIABLE = "INSTANTSTART_REPORT_DIR"
+
+
+@functools.cache
+def _commit() -> str:
+    """The commit of this checkout; empty when git does not tell."""
+    told = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=8", "--exclude=*"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return told.stdout.strip()
 
 
 @dataclass(frozen=True)
@@ -26,6 +41,13 @@ class Row:
     ended: str
     world: str
     kills: int = 0
+    #: of the wall, for the disturbed run with what is around it; 0: not measured
+    seconds: int = 0
+    #: calls that the weather struck
+    strikes: int = 0
+    #: day of the run (UTC) and the commit that ran, with a plus when files differed from it
+    on: str = field(default_factory=lambda: dt.datetime.now(dt.UTC).date().isoformat())
+    commit: str = field(default_factory=_commit)
 
 
 def folder(kind: str) -> Path:

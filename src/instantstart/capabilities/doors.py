@@ -199,8 +199,10 @@ def begin_approved(room: Room, caller: Caller, response: Response, wish: Wish) -
 def check_approval(room: Room, caller: Caller, exact: str, approval: str | None) -> None:
     """Use up the approval of a plan for this caller and this exact request. Raises Conflict when there is none."""
     if approval is None or not room.store.approvals.consume(approval, caller.id, exact):
+        given = "The approval is used up, older than 15 minutes, or was given to another caller or for another request"
         raise problems.Conflict(
             "approval.missing",
-            f"{exact} needs the approval of its plan: single-use, short-lived, for this caller and this exact request.",
+            f"{'This cannot be taken back' if approval is None else given}: it needs the approval that its own plan gives, once.",
             hint="Ask again with dry_run=true, read the plan, and pass its approval.",
+            evidence={"request": exact},
         )

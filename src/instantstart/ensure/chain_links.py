@@ -1,11 +1,12 @@
 """What is true of an identity chain now, link by link, and verified: trust against the live issuer, policies, annotation, pods.
 
-Pure, over what was read. A link is ``ok``, ``missing``, ``wrong`` (somebody changed it, or it is an older cluster's) or ``unknown``
-(could not be read, or nothing shows it yet).
+Pure, over what was read. A link is ``ok``, ``missing``, ``wrong`` (somebody changed it, or it is an older cluster's), ``warning`` (it
+holds, and lets in somebody whom we did not: theirs to decide, so no drift) or ``unknown`` (could not be read, or nothing shows it yet).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -29,6 +30,7 @@ class Standing(StrEnum):
     ok = "ok"
     missing = "missing"
     wrong = "wrong"
+    warning = "warning"
     unknown = "unknown"
 
 
@@ -109,9 +111,18 @@ def _role(chain: Chain, seen: Seen) -> Iterator[Link]:
     yield Link(chain.name, "role", Standing.ok, role.arn)
     flaw = trusts.flaw(role.trust, chain.trust)
     yield Link(chain.name, "trust", Standing.wrong if flaw else Standing.ok, f"{chain.role}: {flaw or 'trusts exactly whom it should'}.")
+    yield from (_foreign(chain, statement) for statement in trusts.foreign(role.trust, chain.trust))
     lacks = lacking_policies(chain, role)
     told = f"{chain.role} lacks {sentence(lacks)}." if lacks else f"{chain.role} may do what it must."
     yield Link(chain.name, "policies", Standing.wrong if lacks else Standing.ok, told)
+
+
+def _foreign(chain: Chain, statement: Mapping[str, Any]) -> Link:
+    told = (
+        f"{chain.role} also trusts an issuer that is not this cluster's. InstantStart did not write that and leaves it. "
+        f"If nobody needs it, take this statement out of the role's trust in IAM: {json.dumps(statement, sort_keys=True)}"
+    )
+    return Link(chain.name, "foreign_trust", Standing.warning, told)
 
 
 def lacking_policies(chain: Chain, role: SeenRole) -> list[str]:

@@ -102,10 +102,20 @@ def check(aws: Aws, image: str) -> Finding:
     try:
         aws.read("ecr", "describe_images", repositoryName=wanted.repository, imageIds=[by])
     except problems.NotFound as problem:
-        return Finding("image", "fail", f"{image} is not in ECR: {problem.detail}", "Push it, or choose one of the repository's images.")
+        return _absent(wanted, str(problem.evidence.get("aws_code", "")))
     except problems.Denied as problem:
         return Finding("image", "unknown", f"{image} could not be looked for: {problem.detail}")
     return Finding("image", "ok", f"{image} is in ECR.")
+
+
+def _absent(wanted: Reference, code: str) -> Finding:
+    """In our words: ECR's own say 'null' for the half of an image's name that was not asked for."""
+    if code.startswith("RepositoryNotFound"):
+        told, hint = f"There is no ECR repository {wanted.repository} in {wanted.region}.", "Make it and push the image, or choose another."
+        return Finding("image", "fail", told, hint)
+    which = f"the digest {wanted.digest}" if wanted.digest else f"the tag {wanted.tag}"
+    told = f"The ECR repository {wanted.repository} has no image with {which}."
+    return Finding("image", "fail", told, "Push it, or choose one of the repository's images.")
 
 
 def _image(uri: str, told: dict[str, Any]) -> Image:

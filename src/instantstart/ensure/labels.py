@@ -19,9 +19,7 @@ _TOLERATED = ("nvidia.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa"
 def findings(labels: Mapping[str, str] | None, taints: Sequence[str] | None, deep_checks: bool) -> list[Finding]:
     """Labels and taints as SageMaker takes them, each wrong one at its own pointer. Pure."""
     found: list[Finding] = []
-    for key, value in (labels or {}).items():
-        at = f"labels/{_escaped(key)}"
-        found += [Finding(at, "fail", told) for told in (_wrong_key(key), _wrong_value(value)) if told]
+    found += [Finding(f"labels/{_escaped(key)}", "fail", told) for key, told in wrong_labels(labels or {})]
     for index, taint in enumerate(taints or ()):
         parsed = parse_taint(taint)
         wrong = [_wrong_key(parsed["Key"]), _wrong_value(parsed["Value"]) if "Value" in parsed else None]
@@ -31,6 +29,11 @@ def findings(labels: Mapping[str, str] | None, taints: Sequence[str] | None, dee
     if taints and deep_checks:
         found.append(Finding("taints", "fail", "Own taints and deep health checks cannot be combined: SageMaker refuses it."))
     return found + _kept_out([t["Key"] for t in map(parse_taint, taints or ()) if t["Effect"] != "PreferNoSchedule"])
+
+
+def wrong_labels(labels: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The keys of labels that SageMaker or Kubernetes would refuse, each with what is wrong with it or its value."""
+    return [(key, told) for key, value in labels.items() for told in (_wrong_key(key), _wrong_value(value)) if told]
 
 
 def _kept_out(keys: Sequence[str]) -> list[Finding]:

@@ -6,7 +6,7 @@ Facts: aws-facts A12 and B1. What Kubernetes would fill in by itself is written 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from instantstart.ensure.karpenter import NODE_CLASS, NODE_CLASS_GROUP, groups_of
@@ -166,3 +166,31 @@ def _seen(found: Resource, ready: Resource) -> int:
 
 
 __all__ = ["class_of", "conditions", "counts_before", "groups_of", "is_ours", "node_class", "node_pool", "pool_patch", "read", "unready"]
+
+
+def unmeetable(requirements: Sequence[Mapping[str, Any]], known: Mapping[str, Collection[str]]) -> Iterator[int]:
+    """Where requirements leave nothing: the place of each that no node meets together with those before it of the same key.
+
+    ``known`` are the values that nodes can have for a key; of other keys every value that the requirements name is possible.
+    """
+    left: dict[str, set[str] | None] = {key: set(values) for key, values in known.items()}
+    for at, each in enumerate(requirements):
+        before = left.get(each["key"])
+        after = left[each["key"]] = _left(each["operator"], list(each.get("values") or ()), before)
+        if after is not None and not after and (before is None or before):
+            yield at
+
+
+def _left(operator: str, values: list[str], before: set[str] | None) -> set[str] | None:
+    """The values that are possible after one more requirement; None: any."""
+    if operator == "In" and values:
+        return set(values) if before is None else before & set(values)
+    if operator == "DoesNotExist":
+        return set() if before else before
+    if before is None or operator in ("Exists", "In"):
+        return before
+    if operator == "NotIn":
+        return before - set(values)
+    bound = int(values[0]) if len(values) == 1 and values[0].isdigit() else None
+    numbers = {v for v in before if v.isdigit()}
+    return before if bound is None else {v for v in numbers if (int(v) > bound if operator == "Gt" else int(v) < bound)}

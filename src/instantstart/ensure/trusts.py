@@ -60,6 +60,23 @@ def extended(document: Mapping[str, Any] | None, wanted: Sequence[Statement]) ->
     return {"Version": "2012-10-17", "Statement": [*kept, *lacking({"Statement": kept}, wanted)]}
 
 
+def foreign(document: Mapping[str, Any] | None, wanted: Sequence[Statement]) -> list[dict[str, Any]]:
+    """Statements that let in tokens of another issuer and are no form of what is wanted: somebody else wrote them, on purpose perhaps.
+
+    They are told and never taken away by themselves.
+    """
+    right = {_canonical(w) for w in wanted}
+    live = {name for w in wanted for name in _listed(w["Principal"].get("Federated"))}
+    return [s for s in statements(document) if _canonical(s) not in right and not _is_spoiled(s, wanted) and _lets_in_others(s, live)]
+
+
+def _lets_in_others(statement: Statement, live: set[str]) -> bool:
+    principal = statement.get("Principal")
+    if statement.get("Effect") != "Allow" or not isinstance(principal, Mapping) or _WEB not in _listed(statement.get("Action")):
+        return False
+    return any("oidc-provider/" in name and name not in live for name in _listed(principal.get("Federated")))
+
+
 def flaw(document: Mapping[str, Any] | None, wanted: Sequence[Statement]) -> str | None:
     """What is wrong with a trust, in words; None when it says all that is wanted and nothing spoiled (case 27)."""
     right = {_canonical(w) for w in wanted}

@@ -274,3 +274,10 @@ def _refuse_taken_handle(cluster: KubeCluster, volume: Volume) -> None:
         if (csi.get("driver"), csi.get("volumeHandle")) == (volume.driver, volume.handle) and other["metadata"]["name"] != volume.volume:
             detail = f"{identity(other)} already has the handle {volume.handle}; the driver would mount one for the other."
             raise problems.Conflict("volume.handle_taken", detail, evidence={"volume": other["metadata"]["name"]})
+
+
+def s3_place(spec: Mapping[str, Any]) -> str:
+    """What an S3 volume shows, from its PersistentVolume's spec: ``s3://bucket/prefix``."""
+    attributes = (spec.get("csi") or {}).get("volumeAttributes") or {}
+    prefix = next((o.removeprefix("prefix ") for o in spec.get("mountOptions") or () if o.startswith("prefix ")), "")
+    return f"s3://{attributes.get('bucketName', '?')}/{prefix}"

@@ -196,7 +196,7 @@ class RepairFeatures(Ask):
     """Ask for identity chains to be put right again."""
 
     features: Annotated[
-        list[FeatureName | Literal["s3_csi", "mlflow"]],
+        list[Literal[FeatureName, "s3_csi", "mlflow"]],
         Field(
             default_factory=list,
             max_length=20,

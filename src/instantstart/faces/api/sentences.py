@@ -10,6 +10,8 @@ from instantstart.base import patterns
 Error = Mapping[str, Any]
 
 
+#: kinds of errors whose text is a sentence already
+_WHOLE = frozenset({"label"})
 #: pydantic's mark that the key of a map is meant, not its value: a pointer names both alike
 _KEY = "[key]"
 
@@ -24,6 +26,8 @@ def pointer(location: Sequence[Any]) -> str:
 
 def sentence(error: Error) -> str:
     """What is wrong with one field. Never repeats what was sent: it may be a secret."""
+    if error["type"] in _WHOLE:
+        return str(error["msg"])
     location = [p for p in error["loc"] if p not in ("body", "query", "path", "header", _KEY)]
     subject = ".".join(str(p) for p in location) or "The body"
     say = _SAYINGS.get(str(error["type"]))

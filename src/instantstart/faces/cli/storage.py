@@ -205,7 +205,8 @@ def put_token(
     """Keep a token of the hub, read from standard input, as a Kubernetes Secret and nowhere else."""
     token = typer.prompt("Token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.read().strip()
     if not token:
-        raise problems.Invalid("hub.token_empty", "There is no token on standard input.")
+        hint = "Pipe it in (instantstart model token NAME < file), or call this at a terminal to be asked."
+        raise problems.Invalid("hub.token_empty", "No token was given: standard input was empty.", hint=hint)
     with client() as http:
         path = f"{_base(http, cluster)}/hub-tokens/{quote(namespace, safe='')}/{quote(secret, safe='')}"
         told = http.call("PUT", path, body={"token": token})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, CapacityType, InstanceType, SubnetId, Target, Zone
+from instantstart.ensure import labels as node_labels
 
 GroupName = Annotated[
     str, Field(min_length=1, max_length=63, pattern=patterns.INSTANCE_GROUP, description="Name of the instance group.", examples=["gpu-a"])
@@ -52,7 +55,26 @@ Mode = Annotated[
 ]
 
 
-class AddInstanceGroup(Ask):
+class LabelledAsk(Ask):
+    """Wrong labels are told by the rules, beside what the facts say; when the shape is wrong already, with it."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _labels_too(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            given = data.get("labels") if isinstance(data, Mapping) else None
+            labels = {k: v for k, v in given.items() if isinstance(v, str)} if isinstance(given, Mapping) else {}
+            shape = [InitErrorDetails(type=e["type"], loc=e["loc"], input=e["input"], ctx=e.get("ctx", {})) for e in error.errors()]
+            more = [
+                InitErrorDetails(type=PydanticCustomError("label", told), loc=("labels", key), input=labels[key])
+                for key, told in node_labels.wrong_labels(labels)
+            ]
+            raise ValidationError.from_exception_data(cls.__name__, [*shape, *more]) from None
+
+
+class AddInstanceGroup(LabelledAsk):
     """Ask for a new instance group: one decision, most of it for the life of the group."""
 
     name: GroupName
@@ -78,7 +100,7 @@ class AddInstanceGroup(Ask):
     lifecycle_script: Script | None = None
 
 
-class UpdateInstanceGroup(Ask):
+class UpdateInstanceGroup(LabelledAsk):
     """Ask for changes of a group: what is left out stays. What is fixed for life may be sent as it is, and is refused otherwise."""
 
     labels: Labels | None = None

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from instantstart.aws.session import Aws
-from instantstart.base import problems
+from instantstart.base import problems, quantities
 from instantstart.base.problems import Violation
 from instantstart.ensure import groups, identity, karpenter, node_pools, offers, principals, scaling
 from instantstart.ensure.findings import Finding
 from instantstart.ensure.karpenter import NODE_CLASS, NODE_POOL, autoscaling_status
+from instantstart.ensure.nodes import INSTANCE_TYPE, ZONE
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 
@@ -249,6 +250,7 @@ def types_of(group: Mapping[str, Any]) -> list[str]:
     return [one] if one else list(flexible.get("DesiredInstanceTypes") or flexible.get("CurrentInstanceTypes") or [])
 
 
+_LONGEST_SECONDS = 366 * 86400.0
 #: what a NodePool's budget takes for a schedule (Karpenter's own schema, its five fields held to cron's letters)
 _CRON = re.compile(r"@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*/,?L#-]+( +[0-9A-Za-z*/,?L#-]+){4}")
 
@@ -260,6 +262,8 @@ def pool_violations(name: str, wanted: Mapping[str, Any], facts: PoolFacts) -> l
         *_type_violations(wanted, facts),
         *_zone_violations(wanted, facts),
         *_requirement_violations(wanted["requirements"]),
+        *_unmeetable_violations(wanted, facts),
+        *_limit_violations(wanted, facts),
         *_disruption_violations(wanted),
         *_label_violations(wanted["labels"]),
         *_taint_violations(wanted["taints"]),
@@ -334,8 +338,40 @@ def _requirement_violations(requirements: Sequence[Mapping[str, Any]]) -> list[V
     return found
 
 
+def _unmeetable_violations(wanted: Mapping[str, Any], facts: PoolFacts) -> list[Violation]:
+    """Requirements that leave no node that Karpenter could make: pods would wait for ever, without a word."""
+    found = [g for name in wanted["instance_groups"] if (g := groups.find(facts.cluster, name))]
+    if not found:
+        return []
+    types = wanted["instance_types"] or {t for g in found for t in types_of(g)}
+    zones = wanted["zones"] or {z for g in found for z in facts.zones.get(g["InstanceGroupName"], ())}
+    known = {INSTANCE_TYPE: set(types), ZONE: set(zones), "kubernetes.io/os": {"linux"}, **{k: {v} for k, v in wanted["labels"].items()}}
+    told = []
+    for at in node_pools.unmeetable(wanted["requirements"], {key: values for key, values in known.items() if values}):
+        key = wanted["requirements"][at]["key"]
+        have = f"the pool's nodes have {', '.join(sorted(known[key]))}" if known.get(key) else "it contradicts another requirement"
+        told.append(Violation(f"/requirements/{at}", f"No node can meet this requirement of {key}: {have}."))
+    return told
+
+
+def _limit_violations(wanted: Mapping[str, Any], facts: PoolFacts) -> list[Violation]:
+    """A limit below the smallest node that has the resource: Karpenter would never make one."""
+    types = wanted["instance_types"] or [t for n in wanted["instance_groups"] if (g := groups.find(facts.cluster, n)) for t in types_of(g)]
+    sizes = [_sizes(told) for name in types if (told := facts.types.get(name))]
+    found = []
+    for resource, limit in (wanted["limits"] or {}).items():
+        smallest = min((s[resource] for s in sizes if s.get(resource)), default=0)
+        if smallest and quantities.whole(str(limit)) < smallest and all(s.get(resource) for s in sizes):
+            wrong = f"With at most {limit} of {resource} the pool makes no node: its smallest has {smallest}. Raise it, or leave it out."
+            found.append(Violation(f"/limits/{resource.replace('~', '~0').replace('/', '~1')}", wrong))
+    return found
+
+
 def _disruption_violations(wanted: Mapping[str, Any]) -> list[Violation]:
     found = []
+    for wait in ("consolidate_after", "expire_after"):
+        if (seconds_in(wanted[wait]) or 0) > _LONGEST_SECONDS:
+            found.append(Violation(f"/{wait}", f"{wait} is longer than a year. Say Never when it shall not happen."))
     if seconds_in(wanted["consolidate_after"]) == 0:
         told = "With 0s a node goes the moment it is idle, and comes back for the next pod. Wait a while: 10m, or 2m for Spot."
         found.append(Violation("/consolidate_after", told))

@@ -12,6 +12,7 @@ from typing import Any
 
 from instantstart.aws.session import Aws
 from instantstart.base import problems
+from instantstart.capabilities import paging
 from instantstart.capabilities.capacity.nodes import rules
 from instantstart.capabilities.room import Room
 from instantstart.ensure import instances, sites
@@ -110,7 +111,7 @@ def read_events(
     """The events that concern a node or group, with their reasons."""
     if not instances.is_continuous(have):
         return HyperPodEventPage((), note=NONE_KEPT)
-    asked = {"NodeId": node, "InstanceGroupName": group, "NextToken": cursor}
+    asked = {"NodeId": node, "InstanceGroupName": group, "NextToken": paging.read(cursor) if cursor else None}
     params = {key: value for key, value in asked.items() if value} | {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": limit}
     told = where.aws.read("sagemaker", "list_cluster_events", ClusterName=have["ClusterArn"], **params)
     left = _DETAILED_AT_MOST
@@ -119,7 +120,7 @@ def read_events(
         detailed = left > 0 and event.get("EventLevel", "Info") != "Info" and _NOISE not in event.get("Description", "")
         items.append(_event(event, _reason(where.aws, have, event["EventId"]) if detailed else None))
         left -= detailed
-    return HyperPodEventPage(tuple(items), told.get("NextToken"))
+    return HyperPodEventPage(tuple(items), paging.write(told.get("NextToken")))
 
 
 def _event(event: Mapping[str, Any], reason: str | None) -> HyperPodEvent:
@@ -157,10 +158,12 @@ def list_operations(where: Site, have: Mapping[str, Any], limit: int, cursor: st
     """The same of a described cluster; those that have ended are described once."""
     if not instances.is_continuous(have):
         return HyperPodOperationPage((), note=NONE_KEPT)
-    params: dict[str, Any] = {"ClusterName": have["ClusterArn"], "MaxResults": limit} | ({"NextToken": cursor} if cursor else {})
+    params: dict[str, Any] = {"ClusterName": have["ClusterArn"], "MaxResults": limit} | (
+        {"NextToken": paging.read(cursor)} if cursor else {}
+    )
     told = where.aws.read("sagemaker", "list_cluster_operations", **params)
     items = tuple(_operation(where.aws, have, each) for each in told.get("ClusterOperationSummaries", ()))
-    return HyperPodOperationPage(items, told.get("NextToken"))
+    return HyperPodOperationPage(items, paging.write(told.get("NextToken")))
 
 
 def _operation(aws: Aws, have: Mapping[str, Any], listed: Mapping[str, Any]) -> HyperPodOperation:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from instantstart.base import problems
+from instantstart.base import problems, quantities
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.downloads import specs
-from instantstart.ensure import images
-from instantstart.ensure.findings import Finding
+from instantstart.ensure import images, karpenter
+from instantstart.ensure.findings import Finding, Level
 from instantstart.ensure.sites import Site
 from instantstart.ensure.volumes import DRIVER
 from instantstart.hub.client import HubFile, Repository, Wanted
@@ -29,6 +29,10 @@ class Facts:
     claim: dict[str, Any] | None
     volume: dict[str, Any] | None
     image: Finding
+    #: CPU (thousandths) and memory (bytes) of every node that takes pods; None: they could not be read
+    rooms: tuple[tuple[int, int], ...] | None = None
+    #: whether Karpenter may make further nodes
+    grows: bool = False
 
     @property
     def on_s3(self) -> bool:
@@ -46,7 +50,17 @@ def observe(room: Room, where: Site, ask: specs.DownloadModel) -> Facts:
         repository = room.hub.inspect(Wanted(ask.repository, ask.kind, ask.revision), read_token(kube, ask))
     except (problems.NotFound, problems.Denied) as problem:
         refusal = problem
-    return Facts(repository, refusal, claim, volume, images.check(where.aws, ask.image))
+    rooms, grows = _rooms(kube)
+    return Facts(repository, refusal, claim, volume, images.check(where.aws, ask.image), rooms, grows)
+
+
+def _rooms(kube: Any) -> tuple[tuple[tuple[int, int], ...] | None, bool]:
+    try:
+        found = [n.get("status", {}).get("allocatable", {}) for n in kube.list("Node") if not n["spec"].get("unschedulable")]
+        grows = bool(karpenter.list_served(kube, karpenter.NODE_POOL))
+    except problems.Problem:
+        return None, False
+    return tuple((quantities.millis(a.get("cpu")), quantities.whole(a.get("memory"))) for a in found), grows
 
 
 def read_token(kube: Any, ask: specs.DownloadModel) -> str | None:
@@ -97,9 +111,24 @@ def check_claim(ask: specs.DownloadModel, facts: Facts) -> Finding:
     return Finding("claim_name", "ok", f"The claim {ask.namespace}/{ask.claim_name} is bound.")
 
 
+def check_room(ask: specs.DownloadModel, facts: Facts) -> list[Finding]:
+    """Some node is large enough for the job, whatever runs there now."""
+    if not facts.rooms:
+        return []
+    largest_cpu, largest_memory = (max(room[at] for room in facts.rooms) for at in (0, 1))
+    told = []
+    if quantities.millis(ask.cpu) > largest_cpu:
+        told.append(("cpu", f"No node has {ask.cpu} CPU: the largest has {quantities.cpu(largest_cpu)}."))
+    if quantities.whole(ask.memory) > largest_memory:
+        told.append(("memory", f"No node has {ask.memory} of memory: the largest has {quantities.memory(largest_memory)}."))
+    level: Level = "warn" if facts.grows else "fail"
+    hint = "Karpenter would have to make a larger one." if facts.grows else "Ask for less, or add a group of larger instances."
+    return [Finding(field, level, text, hint) for field, text in told]
+
+
 def findings(ask: specs.DownloadModel, facts: Facts) -> list[Finding]:
     """Everything that was found."""
-    return [check_repository(ask, facts), check_claim(ask, facts), facts.image]
+    return [check_repository(ask, facts), check_claim(ask, facts), *check_room(ask, facts), facts.image]
 
 
 def refusal(ask: specs.DownloadModel, facts: Facts, found: Sequence[Finding]) -> problems.Problem | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, Namespace, Target, Within
 
 #: a public mirror of Docker's official image: any image with Python 3.11 or newer will do
 IMAGE = "public.ecr.aws/docker/library/python:3.12-slim"
+_TOKEN_LIMIT = 500
 Glob = Annotated[str, Field(min_length=1, max_length=200, pattern=patterns.HUB_GLOB)]
 Quantity = Annotated[str, Field(max_length=20, pattern=patterns.QUANTITY)]
 
@@ -52,10 +53,24 @@ class DownloadModel(Ask):
     workers: Annotated[int, Field(ge=1, le=16, description="Files fetched at the same time.")] = 4
 
 
+def _is_a_token(token: SecretStr) -> SecretStr:
+    """One word, once the newline that often ends it is gone. What is said never repeats it."""
+    bare = token.get_secret_value().strip()
+    if not bare:
+        raise ValueError("is empty: give the token that the hub shows under its access tokens")
+    if len(bare) > _TOKEN_LIMIT or len(bare.split()) > 1 or not bare.isprintable():
+        raise ValueError(f"is no token: one word of at most {_TOKEN_LIMIT} characters")
+    return token
+
+
 class PutHubToken(Ask):
     """A token of the hub, kept as a Kubernetes Secret and nowhere else."""
 
-    token: Annotated[SecretStr, Field(min_length=1, max_length=500, description="The token.")]
+    token: Annotated[
+        SecretStr,
+        AfterValidator(_is_a_token),
+        Field(description="The token.", json_schema_extra={"minLength": 1, "maxLength": _TOKEN_LIMIT}),
+    ]
 
 
 class DownloadTarget(Target, DownloadModel):

@@ -21,7 +21,7 @@ def list_repositories(
     cluster: ClusterPath,
     contains: Annotated[str, Query(max_length=100, description="Only names that contain this.")] = "",
     limit: Annotated[int, Query(ge=1, le=200, description="Most repositories to answer.")] = 50,
-    cursor: Annotated[str | None, Query(max_length=300, description="The cursor of the page before.")] = None,
+    cursor: Annotated[str | None, Query(max_length=600, description="The cursor of the page before.")] = None,
 ) -> views.RepositoryPage:
     """The ECR repositories of the cluster's account and region."""
     return views.list_repositories(room, cluster, contains, limit, cursor)

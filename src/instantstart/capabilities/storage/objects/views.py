@@ -6,6 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 
 from instantstart.base import problems
+from instantstart.capabilities import paging
 from instantstart.capabilities.room import Room
 from instantstart.ensure import buckets, sites
 
@@ -53,7 +54,7 @@ def list_objects(room: Room, tag: str, bucket: str | None, prefix: str, limit: i
     where = sites.find(room, tag)
     name = bucket or where.names.data_bucket
     _check_there(where, name)
-    more = {"ContinuationToken": cursor} if cursor else {}
+    more = {"ContinuationToken": paging.read(cursor)} if cursor else {}
     told = where.aws.read("s3", "list_objects_v2", Bucket=name, Prefix=prefix, Delimiter="/", MaxKeys=limit, **more)
     found = (o for o in told.get("Contents", ()) if o["Key"] != prefix)
     return ObjectPage(
@@ -61,7 +62,7 @@ def list_objects(room: Room, tag: str, bucket: str | None, prefix: str, limit: i
         prefix,
         tuple(Folder(p["Prefix"]) for p in told.get("CommonPrefixes", ())),
         tuple(StoredObject(o["Key"], o["Size"], o["LastModified"], o.get("StorageClass", "STANDARD")) for o in found),
-        told.get("NextContinuationToken"),
+        paging.write(told.get("NextContinuationToken")),
     )
 
 

@@ -33,8 +33,9 @@ def find_ours(room: Room, where: Site, spec: specs.RemoveTarget) -> Ours:
             hint="List the volumes; one that others made is theirs to remove.",
         )
     held = where.kube(room).find("PersistentVolume", made.volume) if made else None
-    attributes = ((held or {}).get("spec", {}).get("csi") or {}).get("volumeAttributes") or {}
-    return Ours(made, ours, attributes.get("bucketName") or attributes.get("dnsname"))
+    shown = (held or {}).get("spec", {})
+    attributes = (shown.get("csi") or {}).get("volumeAttributes") or {}
+    return Ours(made, ours, volumes.s3_place(shown) if attributes.get("bucketName") else attributes.get("dnsname"))
 
 
 def survey(room: Room, run: Run) -> Outcome:

@@ -44,7 +44,7 @@ def list_volumes(
     kind: Annotated[views.Kind | None, Query(description="Only of this kind.")] = None,
     contains: Annotated[str, Query(max_length=100, description="Only claims that contain this.")] = "",
     limit: Annotated[int, Query(ge=1, le=200, description="Most volumes to answer.")] = 50,
-    cursor: Annotated[str | None, Query(max_length=200, description="The cursor of the page before.")] = None,
+    cursor: Annotated[str | None, Query(max_length=600, description="The cursor of the page before.")] = None,
 ) -> views.VolumePage:
     """Every volume claim with what it shows, whether it is bound, and the pods that use it."""
     return views.list_volumes(room, cluster, views.Filter(namespace, kind, contains), limit, cursor)

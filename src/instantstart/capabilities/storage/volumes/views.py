@@ -10,7 +10,7 @@ from instantstart.base import problems
 from instantstart.capabilities.paging import Page, page
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.volumes import rules
-from instantstart.ensure import filesystems, sites
+from instantstart.ensure import filesystems, sites, volumes
 from instantstart.ensure.releases import is_ours
 from instantstart.ensure.volumes import DRIVER, LUSTRE_DRIVER
 
@@ -152,7 +152,7 @@ def _item(claim: dict[str, Any], held: dict[str, Any] | None, users: dict[tuple[
         namespace=metadata["namespace"],
         claim=metadata["name"],
         kind=kind,
-        shows=_shows(kind, csi, (held or {}).get("spec", {}).get("mountOptions") or []),
+        shows=_shows(kind, (held or {}).get("spec", {})),
         phase=phase,
         bound=phase == "Bound",
         read_only=modes == ["ReadOnlyMany"],
@@ -163,11 +163,11 @@ def _item(claim: dict[str, Any], held: dict[str, Any] | None, users: dict[tuple[
     )
 
 
-def _shows(kind: Kind, csi: dict[str, Any], options: list[str]) -> str:
+def _shows(kind: Kind, spec: dict[str, Any]) -> str:
+    csi = spec.get("csi") or {}
     attributes = csi.get("volumeAttributes") or {}
     if kind == "s3":
-        prefix = next((o.removeprefix("prefix ") for o in options if o.startswith("prefix ")), "")
-        return f"s3://{attributes.get('bucketName', '?')}/{prefix}"
+        return volumes.s3_place(spec)
     if kind == "fsx":
         return str(attributes.get("dnsname") or csi.get("volumeHandle", "?"))
     return str(csi.get("driver") or "another kind of volume")
