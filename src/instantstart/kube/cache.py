@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import httpx2
@@ -49,11 +49,15 @@ Listener = Callable[[T | None, T | None], None]
 
 @dataclass(frozen=True)
 class Source(Generic[T]):
-    """What is copied: the list at ``path``, each item decoded as ``shape`` (it has ``metadata: Meta``) and kept as ``keep`` of it."""
+    """What is copied: the list at ``path``, each item decoded as ``shape`` (it has ``metadata: Meta``) and kept as ``keep`` of it.
+
+    ``selectors`` are ``labelSelector`` and ``fieldSelector``, for a copy of only some.
+    """
 
     path: str
     shape: type[Any]
     keep: Callable[[Any], T]
+    selectors: Mapping[str, str] = field(default_factory=dict)
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -112,6 +116,7 @@ class Reflector(Generic[T]):
 
     def __init__(self, connection: Connection, source: Source[T], *, silence_seconds: float = SILENCE_SECONDS) -> None:
         self._connection, self._path, self._keep, self._silence = connection, source.path, source.keep, silence_seconds
+        self._selectors = source.selectors
         self._decode = msgspec.json.Decoder(source.shape).decode
         self._decode_list = msgspec.json.Decoder(_list_of(source.shape)).decode
         self._decode_event = msgspec.json.Decoder(_Event).decode
@@ -254,7 +259,7 @@ class Reflector(Generic[T]):
         call = self._connection.call("GET", self._path)
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=self._silence)
         try:
-            async with http.stream("GET", self._path, params=dict(params), timeout=timeout) as response:
+            async with http.stream("GET", self._path, params={**self._selectors, **params}, timeout=timeout) as response:
                 if response.status_code >= 400:
                     raise _refusal(response.status_code, await response.aread(), response.headers, call)
                 yield response

@@ -174,6 +174,10 @@ class KubeCluster:
         path = self._path(kind, name, namespace, subresource)
         return self._json(Ask("PATCH", path, self._writing(False), body, content_type))
 
+    def preview(self, kind: str | Kind, name: str, body: Mapping[str, Any], namespace: str | None = None) -> Resource:
+        """What a merge patch would make of an object, with what the server fills in: its own dry run; nothing changes."""
+        return self._json(Ask("PATCH", self._path(kind, name, namespace), self._writing(True), dict(body), MERGE_PATCH))
+
     def delete(
         self,
         kind: str | Kind,

@@ -8,6 +8,7 @@ from instantstart.base.clock import Clock
 from instantstart.kube.client import KubeCluster
 from instantstart.kube.cluster_ref import ClusterRef
 from instantstart.kube.connection import Connection, PrincipalSource, TokenSource
+from instantstart.kube.log_hub import LogHub
 from instantstart.kube.watching import Watching
 
 __all__ = ["ClusterRef", "KubeGateway"]
@@ -27,6 +28,8 @@ class KubeGateway:
         self._clusters: dict[str, KubeCluster] = {}
         #: the live copies of nodes and pods
         self.watching = Watching()
+        #: the logs that somebody reads
+        self.logs = LogHub(self.watching)
 
     def cluster(self, ref: ClusterRef) -> KubeCluster:
         """The client of ``ref``. No request is made here."""
@@ -49,7 +52,8 @@ class KubeGateway:
             known.connection.close()
 
     def close(self) -> None:
-        """Stop the watches and close every wire."""
+        """Stop the watches and the logs, and close every wire."""
+        self.logs.close()
         self.watching.stop()
         for arn in list(self._clusters):
             self.forget(arn)

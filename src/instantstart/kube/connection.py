@@ -65,24 +65,24 @@ class TokenAuth(httpx2.Auth):
     """Sets the bearer token; asks for a new one and repeats once after a 401."""
 
     def __init__(self, token: BearerToken) -> None:
-        self._token = token
+        self.token = token
 
     def sync_auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
         """The flow of the synchronous client."""
-        sent = self._token.current()
+        sent = self.token.current()
         request.headers["Authorization"] = f"Bearer {sent}"
         response = yield request
         if response.status_code == httpx2.codes.UNAUTHORIZED:
-            request.headers["Authorization"] = f"Bearer {self._token.current(rejected=sent)}"
+            request.headers["Authorization"] = f"Bearer {self.token.current(rejected=sent)}"
             yield request
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """The flow of the asynchronous client: making a token may call AWS, so it is done in a thread."""
-        sent = await asyncio.to_thread(self._token.current)
+        sent = await asyncio.to_thread(self.token.current)
         request.headers["Authorization"] = f"Bearer {sent}"
         response = yield request
         if response.status_code == httpx2.codes.UNAUTHORIZED:
-            fresh = await asyncio.to_thread(self._token.current, sent)
+            fresh = await asyncio.to_thread(self.token.current, sent)
             request.headers["Authorization"] = f"Bearer {fresh}"
             yield request
 
@@ -121,6 +121,24 @@ class Connection:
     def open_async(self) -> httpx2.AsyncClient:
         """A client for the running event loop, with the same trust and token. Whoever opens it closes it."""
         return httpx2.AsyncClient(**self._options())
+
+    @property
+    def tls(self) -> ssl.SSLContext:
+        """The trust in this cluster's own authority, for whoever opens a socket."""
+        return self._tls
+
+    @property
+    def base_path(self) -> str:
+        """What stands before every path: usually nothing."""
+        return self._http.base_url.path.rstrip("/")
+
+    def token(self, rejected: str | None = None) -> str:
+        """The bearer token to send; ``rejected`` is one that the server refused. May call AWS."""
+        return self._auth.token.current(rejected)
+
+    def check_name(self) -> None:
+        """Return when the endpoint's name has an address. Raises httpx2's ConnectTimeout or ConnectError."""
+        self._names.check(self._http.base_url, CONNECT_SECONDS)
 
     def call(self, method: str, path: str) -> errors.Call:
         """What is being asked, for the words of a Problem."""

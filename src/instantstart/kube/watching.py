@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -38,6 +38,7 @@ PODS: Source[PodBrief] = Source("/api/v1/pods", briefs.PodWire, briefs.brief)
 _BOTH = ("nodes", "pods")
 _SWEEPS = 20
 _log = log.get(__name__)
+T = TypeVar("T")
 
 
 class Beside(Protocol):
@@ -132,6 +133,18 @@ class Watching:
     def pods(self, cluster: KubeCluster) -> Reflector[PodBrief]:
         """The live pods of a cluster, all namespaces."""
         return self._look(cluster, ("pods",), None).pods
+
+    def run(self, reflector: Reflector[Any]) -> Future[None]:
+        """Keep a copy of the caller's own in the same background loop, until what is answered is cancelled."""
+        with self._lock:
+            running = asyncio.run_coroutine_threadsafe(reflector.run(), self._ensure_loop())
+        running.add_done_callback(_report)
+        return running
+
+    def tell(self, reflector: Reflector[T], listener: Callable[[T | None, T | None], None]) -> None:
+        """Let ``listener`` know, in that loop, all there is in a copy and each change."""
+        with self._lock:
+            self._ensure_loop().call_soon_threadsafe(reflector.listen, listener)
 
     def watched(self) -> list[str]:
         """The ARNs of the clusters that are watched."""

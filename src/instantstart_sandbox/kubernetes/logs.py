@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from instantstart_sandbox.kubernetes.errors import ApiError, Cause, bad_request
 
@@ -102,32 +103,44 @@ def tail_offset(path: Path, lines: int) -> int:
 
 
 async def read(path: Path, query: LogQuery, running: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """The log in chunks of whole lines. With ``follow``, until the container no longer runs."""
+    """The log in chunks of whole lines. With ``follow``, until the container no longer runs, or another run has begun a file of its own."""
     offset = 0
     left = query.limit
-    while True:
-        alive = query.follow and running()
-        if path.exists():
-            if query.tail is not None:
-                offset, query.tail = tail_offset(path, query.tail), None
-            chunk, offset = _next_lines(path, offset, query, final=not alive)
-            if left is not None:
-                chunk, left = chunk[:left], left - len(chunk[:left])
-            if chunk:
-                yield chunk
-            if left == 0:
+    log: BinaryIO | None = None
+    try:
+        while True:
+            alive = query.follow and running() and (log is None or _is_at(log, path))
+            if log is None and path.exists():
+                log, offset = path.open("rb"), tail_offset(path, query.tail) if query.tail is not None else 0
+            if log is not None:
+                chunk, offset = _next_lines(log, offset, query, final=not alive)
+                if left is not None:
+                    chunk, left = chunk[:left], left - len(chunk[:left])
+                if chunk:
+                    yield chunk
+                if left == 0:
+                    return
+                if chunk:
+                    continue
+            if not alive:
                 return
-            if chunk:
-                continue
-        if not alive:
-            return
-        await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
+    finally:
+        if log is not None:
+            log.close()
 
 
-def _next_lines(path: Path, offset: int, query: LogQuery, *, final: bool) -> tuple[bytes, int]:
-    with path.open("rb") as log:
-        log.seek(offset)
-        block = log.read(_BLOCK)
+def _is_at(log: BinaryIO, path: Path) -> bool:
+    """Whether an open log is still the one at its path."""
+    try:
+        return os.path.samestat(os.fstat(log.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _next_lines(log: BinaryIO, offset: int, query: LogQuery, *, final: bool) -> tuple[bytes, int]:
+    log.seek(offset)
+    block = log.read(_BLOCK)
     if not block:
         return b"", offset
     end = len(block) if final and len(block) < _BLOCK else block.rfind(b"\n") + 1
@@ -136,5 +149,5 @@ def _next_lines(path: Path, offset: int, query: LogQuery, *, final: bool) -> tup
     lines = (_shown(line, query) for line in block[:end].splitlines(keepends=True))
     shown = b"".join(line for line in lines if line is not None)
     if not shown and end:
-        return _next_lines(path, offset + end, query, final=final)
+        return _next_lines(log, offset + end, query, final=final)
     return shown, offset + end
