@@ -1,0 +1,1 @@
+"""Inference: models that answer, managed by the operator or by us."""

@@ -1,0 +1,1 @@
+"""Managed endpoints: models that the HyperPod inference operator serves."""

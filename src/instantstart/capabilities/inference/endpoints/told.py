@@ -1,0 +1,136 @@
+"""How each link between an endpoint and its callers stands, one after another: the first that does not hold is the one to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from instantstart.base import trees
+from instantstart.capabilities.room import Room
+from instantstart.ensure import endpoints, events, serving_trouble
+from instantstart.ensure.pending_words import Why
+from instantstart.ensure.sites import Site
+from instantstart.kube.client import KubeCluster, Resource, Resources
+
+Standing = Literal["ok", "waiting", "failed", "absent", "unknown"]
+_HEALTH: Mapping[str, Standing] = {"Valid": "ok", "Expiring": "waiting", "Expired": "failed"}
+_DNS: Mapping[str, Standing] = {"Active": "ok", "Pending": "waiting", "Error": "failed"}
+
+
+@dataclass(frozen=True)
+class Link:
+    """One link. ``absent``: it is not asked for, or is not made here."""
+
+    name: str
+    status: Standing
+    detail: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """One endpoint with what was made of it; ``why``: why its replicas are not ready."""
+
+    endpoint: Resource
+    deployment: Resource | None
+    ingress: Resource | None
+    registration: Resource | None
+    pods: Resources
+    why: Why | None
+
+
+def look(room: Room, where: Site, endpoint: Resource) -> Look:
+    """Read what belongs to an endpoint."""
+    kube = where.kube(room)
+    deployed = endpoints.deployment(kube, endpoint)
+    found = pods_of(kube, deployed) if deployed else []
+    why = serving_trouble.explain(room, where, deployed, found) if deployed else None
+    return Look(endpoint, deployed, endpoints.balancer(kube, endpoint), endpoints.registration(kube, endpoint), found, why)
+
+
+def pods_of(kube: KubeCluster, deployed: Mapping[str, Any]) -> Resources:
+    """The pods of a Deployment."""
+    selector = trees.get(deployed, "spec.selector.matchLabels") or {}
+    labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    return kube.list("Pod", deployed["metadata"]["namespace"], labels=labels) if selector else []
+
+
+def links(kube: KubeCluster, seen: Look) -> tuple[Link, ...]:
+    """The chain, in the order in which it is made."""
+    return (_operator(seen), _replicas(seen), _balancer(kube, seen), _certificate(seen), _dns(seen), _registration(seen), _metrics(seen))
+
+
+def _operator(seen: Look) -> Link:
+    state = str(trees.get(seen.endpoint, "status.state") or "")
+    said = endpoints.trouble(seen.endpoint)
+    if not endpoints.observed(seen.endpoint):
+        return Link("operator", "waiting", "The inference operator has not looked at the newest settings yet.")
+    if state == endpoints.COMPLETE:
+        return Link("operator", "ok", "The operator says that the deployment is complete.")
+    status: Standing = "failed" if "Failed" in state else "waiting"
+    return Link("operator", status, f"The operator says {state or 'nothing yet'}." + (f" {said}" if said else ""))
+
+
+def _replicas(seen: Look) -> Link:
+    if seen.deployment is None:
+        return Link("replicas", "waiting", "The operator has made no Deployment yet.")
+    status, wanted = seen.deployment.get("status") or {}, trees.get(seen.deployment, "spec.replicas")
+    wanted = 1 if wanted is None else int(wanted)
+    ready = int(status.get("readyReplicas") or 0)
+    if ready >= wanted:
+        return Link("replicas", "ok", f"{ready} of {wanted} replicas are ready.")
+    why = seen.why.text if seen.why else ""
+    failing = seen.why is not None and seen.why.kind in ("failing", "blocked")
+    return Link("replicas", "failed" if failing else "waiting", f"{ready} of {wanted} replicas are ready. {why}".rstrip())
+
+
+def _balancer(kube: KubeCluster, seen: Look) -> Link:
+    if seen.ingress is None:
+        return Link("load_balancer", "absent", "The operator has made no load balancer.")
+    address = endpoints.hostname(seen.ingress)
+    if address:
+        return Link("load_balancer", "ok", f"It answers at {address}.")
+    told = events.last_warning(kube, seen.ingress)
+    return Link("load_balancer", "waiting", f"It has no address yet: {told or 'its controller says nothing.'}")
+
+
+def _certificate(seen: Look) -> Link:
+    told = trees.get(seen.endpoint, "status.tlsCertificate") or {}
+    if not told:
+        return Link("certificate", "absent", "The operator tells of no TLS certificate.")
+    health, until = str(told.get("certificateHealth") or ""), told.get("lastCertExpiryTime")
+    names = ", ".join(told.get("certificateDomainNames") or ()) or told.get("certificateName") or "the certificate"
+    ends = f", until {until}" if until else ""
+    return Link("certificate", _HEALTH.get(health, "unknown"), f"{names}: {health or 'not said to be valid'}{ends}.")
+
+
+def _dns(seen: Look) -> Link:
+    told = trees.get(seen.endpoint, "status.dnsStatus") or {}
+    if not told and not trees.get(seen.endpoint, "spec.dnsConfig"):
+        return Link("dns", "absent", "No name of a zone of yours is asked for.")
+    health = str(told.get("dnsHealth") or "Pending")
+    message = f" {told['message']}" if told.get("message") else ""
+    return Link("dns", _DNS.get(health, "unknown"), f"{told.get('recordName') or 'The name'} is {health}.{message}")
+
+
+def _registration(seen: Look) -> Link:
+    wanted = endpoints.endpoint_name(seen.endpoint)
+    if wanted is None:
+        return Link("sagemaker_endpoint", "absent", "No SageMaker endpoint is asked for.")
+    made = seen.registration or {}
+    state = str(trees.get(seen.endpoint, "status.endpoints.sagemaker.state") or trees.get(made, "status.state") or "not begun")
+    said = endpoints.trouble(made) if made else None
+    status: Standing = "failed" if "Fail" in state else "ok" if state in endpoints.IN_SERVICE else "waiting"
+    return Link("sagemaker_endpoint", status, f"{wanted} is {state}." + (f" {said}" if said and status == "failed" else ""))
+
+
+def _metrics(seen: Look) -> Link:
+    told = trees.get(seen.endpoint, "status.metricsStatus") or {}
+    if not told:
+        return Link("metrics", "unknown", "The operator tells nothing of metrics.")
+    if not told.get("enabled"):
+        return Link("metrics", "absent", "Metrics are switched off.")
+    if told.get("errorMessage"):
+        return Link("metrics", "failed", str(told["errorMessage"]))
+    port = trees.get(told, "modelMetrics.port")
+    return Link("metrics", "ok", f"They are collected{f' from port {port}' if port else ''}.")
