@@ -55,6 +55,12 @@ WORKSPACE_URL = r"^https://aps-workspaces\.[a-z0-9-]+(\.[a-z0-9-]+)+/workspaces/
 CERTIFICATE_ARN = r"^arn:[a-z-]+:acm:[a-z0-9-]+:[0-9]{12}:certificate/[a-fA-F0-9-]+$"
 DOMAIN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$"
 HOSTED_ZONE = r"^Z[A-Z0-9]+$"
+SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+ABSOLUTE_PATH = r"^/[^\x00-\x1f\x7f:]*$"
+SOURCE_RANGE = r"^[0-9A-Fa-f:.]{2,39}/\d{1,3}$"
+MIG_SLICE = r"^[0-9]{1,2}g\.[0-9]{1,3}gb$"
+TRACKING = r"^(arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:mlflow-(tracking-server|app)/[A-Za-z0-9-]+|https?://[^\x00-\x20\x7f]+)$"
+MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
 
 #: what follows "must" in a sentence
 WORDS = {
@@ -97,6 +103,9 @@ WORDS = {
     HUB_REVISION: "be a branch, a tag or a commit of a repository",
     HUB_GLOB: "be a pattern of file names, such as *.safetensors",
     PLAIN_FOLDER: "be a folder: letters, digits, '.', '_' and '-', with single slashes between",
+    MIG_SLICE: "be a MIG slice, such as 1g.10gb",
+    TRACKING: "be the ARN of a tracking server or app of MLflow on SageMaker, or an address that begins with http",
+    MODULE: "be the dotted name of a Python module",
     QUANTITY: "be a quantity of Kubernetes, such as 500m, 4 or 16Gi",
     VARIABLE: "be the name of an environment variable: letters, digits, '_', '.' and '-', not beginning with a digit",
     URL_PATH: "be a path that begins with a slash: letters, digits, '.', '_', '-' and '/'",
@@ -109,4 +118,7 @@ WORDS = {
     CERTIFICATE_ARN: "be the ARN of a certificate in ACM",
     DOMAIN: "be a domain in lower case, without a wildcard",
     HOSTED_ZONE: "be the id of a hosted zone of Route 53, beginning with Z",
+    SERVICE_NAME: "have lower-case letters, digits and '-', begin with a letter and end with a letter or digit",
+    ABSOLUTE_PATH: "be a path in the container that begins with /",
+    SOURCE_RANGE: "be a range of addresses, such as 10.0.0.0/8",
 }
