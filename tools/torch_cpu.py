@@ -1,7 +1,7 @@
 """PyTorch for the CPU, fetched on demand and installed nowhere: what the long tests of recipes/ train with.
 
-PyPI's wheels for Linux bring CUDA and weigh gigabytes. Debian's python3-torch is built for the CPU: about 150 MB, unpacked (627 MB) into a cache
-folder, so that neither root nor a change of the system is needed. Where a PyTorch is installed already, that one is used.
+PyPI's wheels for Linux bring CUDA and weigh gigabytes. Debian's python3-torch is built for the CPU: about 150 MB, unpacked (627 MB) into a
+cache folder, so that neither root nor a change of the system is needed. Where a PyTorch is installed already, that one is used.
 
     python tools/torch_cpu.py         print the interpreter and the variables it needs, or the reason why there is none (status 1)
 """

@@ -51,7 +51,8 @@ def test_llama_factory_takes_a_file_and_what_is_over_it() -> None:
     at = made.index("llamafactory.launcher")
     assert made[at - 1] == "-m"
     assert made[at + 1 :] == [
-        "/s3/sft.yaml", "report_to=mlflow", "run_name=r1", "learning_rate=1e-05", 'deepspeed={"stage": 3}', 'tags=["a", "b"]', "template=qwen",
+        "/s3/sft.yaml", "report_to=mlflow", "run_name=r1", "learning_rate=1e-05", 'deepspeed={"stage": 3}', 'tags=["a", "b"]',
+        "template=qwen",
         'prompt="a b: c"',
     ]  # fmt: skip
 
@@ -97,7 +98,8 @@ def test_verl_gets_overrides_in_hydras_grammar() -> None:
     made = argv({"recipe": "verl", "settings": settings, "nodes": 2, "processes_per_node": 8, "job": "j"}, TRACKED)
     assert made == [
         "python3", "-m", "verl.trainer.main_ppo", "data.train_files=['/s3/a b.parquet','it\\'s']", "data.n=8", "+x.y=null",
-        "trainer.nnodes=7", "flag='true'", "lr=1e-06", "trainer.n_gpus_per_node=8", "trainer.logger=[console,mlflow]", "trainer.project_name=j",
+        "trainer.nnodes=7", "flag='true'", "lr=1e-06", "trainer.n_gpus_per_node=8", "trainer.logger=[console,mlflow]",
+        "trainer.project_name=j",
     ]  # fmt: skip
     assert argv({"recipe": "verl", "script": "my.py", "arguments": ["a b"], "nodes": 2}) == ["python3", "my.py", "a b"]
 

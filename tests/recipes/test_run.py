@@ -1,6 +1,6 @@
 """run.py as a container runs it: a real process, a real project, and a stand-in launcher that really starts the workers.
 
-LLaMA-Factory, MS-Swift and VERL need cards and gigabytes: here each is a package of one module that records the arguments it was started with.
+LLaMA-Factory, MS-Swift and VERL need cards and gigabytes: here each is a package of one module that records how it was started.
 ``hyperpodrun`` is the sandbox's stand-in, which starts the ranks as torchrun does.
 """
 
@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,8 @@ def test_the_status_and_the_output_of_a_command_are_passed_on_and_kept(container
 
 def test_a_signal_reaches_the_command_and_its_end_is_told(container: Container) -> None:
     ready = container.folder / "ready"
-    code = f"import pathlib, signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); pathlib.Path({str(ready)!r}).touch(); time.sleep(60)"
+    code = "import pathlib, signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); "
+    code += f"pathlib.Path({str(ready)!r}).touch(); time.sleep(60)"
     process = container.start({"recipe": "container", "command": ["python3", "-c", code]})
     while not ready.exists():
         assert process.poll() is None
@@ -180,9 +182,6 @@ def test_what_cannot_be_run_says_why(container: Container, config: Any, status: 
 
 
 def test_dependencies_are_pinned_and_nothing_is_asked_when_the_image_has_them(container: Container) -> None:
-    from importlib import metadata
-
-    container.program("pip-was-called", "")
     wanted = container.folder / "requirements.txt"
     config = {"recipe": "container", "command": ["python3", "-c", "print('ran')"], "requirements": str(wanted)}
     wanted.write_text(f"pytest=={metadata.version('pytest')}  # there\n")

@@ -20,7 +20,7 @@ from tools import torch_cpu
 from instantstart.ensure import recipe_scripts, recipes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-_LINE = re.compile(r"\{.*\}")
+_LINE = re.compile(r"^\[default\d\]:(\{.*\})$")
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +102,7 @@ def start(torch: torch_cpu.Torch, folder: Path, arguments: list[str], uri: str =
 def finish(process: subprocess.Popen[str]) -> tuple[int, list[dict[str, Any]], str]:
     """Status, what it said line by line, all of it."""
     out, _ = process.communicate(timeout=600)
-    return process.returncode, [json.loads(found[0]) for line in out.splitlines() if (found := _LINE.search(line))], out
+    return process.returncode, [json.loads(found[1]) for line in out.splitlines() if (found := _LINE.search(line))], out
 
 
 def test_it_learns_reports_dies_once_and_goes_on(torch: torch_cpu.Torch, tracking: Tracking, tmp_path: Path) -> None:
