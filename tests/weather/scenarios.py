@@ -89,6 +89,10 @@ def _nodes(**more: Any) -> Asks:
 ELSEWHERE: dict[str, str] = {
     "model.download": "needs a model hub beside AWS and Kubernetes; its job runs as a process (tests/storage)",
     "download.cancel": "stands on model.download",
+    **dict.fromkeys(
+        ("model_deployment.create", "model_deployment.update", "model_deployment.scale", "model_deployment.delete"),
+        "its servers run as processes of this machine (tests/inference)",
+    ),
 }
 
 #: in the order of the journey: each stands on what those before it have made

@@ -10,6 +10,8 @@ from instantstart.capabilities.capacity.training_plans import routes as training
 from instantstart.capabilities.clusters import routes as clusters
 from instantstart.capabilities.clusters.imports import routes as imports
 from instantstart.capabilities.features import routes as features
+from instantstart.capabilities.inference.deployments import routes as deployments
+from instantstart.capabilities.inference.endpoints import routes as endpoints
 from instantstart.capabilities.storage.downloads import routes as downloads
 from instantstart.capabilities.storage.images import routes as images
 from instantstart.capabilities.storage.objects import routes as objects
@@ -28,4 +30,6 @@ ROUTERS = (
     karpenter.router,
     training_plans.router,
     features.router,
+    deployments.router,
+    endpoints.router,
 )

@@ -9,6 +9,8 @@ from instantstart.capabilities.capacity.training_plans import workflows as train
 from instantstart.capabilities.clusters import workflows as clusters
 from instantstart.capabilities.clusters.imports import workflows as imports
 from instantstart.capabilities.features import workflows as features
+from instantstart.capabilities.inference.deployments import workflows as deployments
+from instantstart.capabilities.inference.endpoints import workflows as endpoints
 from instantstart.capabilities.storage.downloads import workflows as downloads
 from instantstart.capabilities.storage.volumes import workflows as volumes
 
@@ -22,4 +24,6 @@ WORKFLOWS = (
     *karpenter.WORKFLOWS,
     *training_plans.WORKFLOWS,
     *features.WORKFLOWS,
+    *deployments.WORKFLOWS,
+    *endpoints.WORKFLOWS,
 )

@@ -43,6 +43,8 @@ class NoAnswer:
 
     why: str
     untrusted: str | None = None
+    #: it serves, and asks for a key that the API server's proxy does not carry: nobody without the key can know more
+    wants_key: bool = False
 
 
 def ask(kube: KubeCluster, door: Door, engine: EngineName, health: str | None) -> FirstAnswer | NoAnswer:
@@ -73,7 +75,7 @@ def _of_custom(kube: KubeCluster, door: Door, health: str | None) -> FirstAnswer
 def _model(kube: KubeCluster, door: Door) -> str | NoAnswer:
     answer = kube.proxy(door, "v1/models", read_seconds=_READ_SECONDS)
     if answer.status in (401, 403):
-        return NoAnswer("The server wants a key, which the API server's proxy cannot carry.", _said(answer))
+        return NoAnswer("The server wants a key, which the API server's proxy cannot carry.", _said(answer), wants_key=True)
     if answer.status >= 400:
         return _refused("v1/models", answer)
     listed = _json(answer).get("data")

@@ -1,0 +1,1 @@
+"""Deployments: models served by containers of ours, vLLM, SGLang or any."""
