@@ -30,6 +30,8 @@ class Clock:
         self._due: float | None = None
         #: how many timers have run so far
         self.fired = 0
+        #: called when time jumps or changes its pace, from any thread
+        self.changed: set[Callable[[], None]] = set()
         self._rate = rate
         self._base = time.time() if start is None else start
         self._wall = time.monotonic()
@@ -53,12 +55,18 @@ class Clock:
         """Change the rate from this moment on; the past keeps its length."""
         with self.lock:
             self._base, self._wall, self._rate = self.now(), time.monotonic(), rate
+        self._tell()
 
     def warp(self, seconds: float) -> None:
         """Let ``seconds`` of virtual time pass at once, running every timer that falls due, in order."""
         with self.lock:
             self._base += seconds
+            self._tell()
             self.drain()
+
+    def _tell(self) -> None:
+        for listener in list(self.changed):
+            listener()
 
     def on(self, event: str, handler: Handler) -> None:
         """Register the handler of a named timer event."""

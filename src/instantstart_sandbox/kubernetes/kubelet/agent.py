@@ -25,7 +25,7 @@ from ..loops.objects import (
     with_condition,
 )
 from ..loops.service import backends, container_port, service_port
-from . import agents, mounts, processes, state
+from . import agents, facts, mounts, processes, state
 from .behaviour import behaviour_of, image_problem, pull_seconds, resumed, runs_process, starts_before
 from .environment import ConfigError
 from .probes import Prober, probed
@@ -66,6 +66,13 @@ class Kubelet(Controller):
     def begin(self) -> None:
         """Kill what an earlier sandbox that was killed itself has left running."""
         processes.kill_leftovers(self.cluster.data_dir)
+        self._tell_time()
+        self.cluster.clock.changed.add(self._tell_time)
+        self.cluster.on_stop(lambda: self.cluster.clock.changed.discard(self._tell_time))
+
+    def _tell_time(self) -> None:
+        """Let processes know how the virtual time stands. Called from any thread."""
+        facts.write_clock(self.cluster)
 
     def keys(self, resource: str, obj: Object) -> Iterable[str]:
         """Every pod with a node."""

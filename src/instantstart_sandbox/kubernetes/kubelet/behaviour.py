@@ -112,7 +112,7 @@ def _has_program(pod: Object, name: str) -> bool:
     if any(key == RUN or key.startswith(f"{RUN}.") for key in annotations_of(pod)):
         return False  # what the pod says of itself goes before
     found: Object = next((c for c in spec_of(pod).get("containers") or () if c["name"] == name), {})
-    return programs.row_of(found) is not None
+    return programs.row_of(pod, found) is not None
 
 
 def resumed(pod: Object, container: str, initial: bool, start: int = 0) -> Behaviour:

@@ -23,7 +23,8 @@ from pathlib import Path
 
 from ... import programs as stand_ins
 from ...programs import hyperpodrun, ray_cli
-from ..loops.objects import Object
+from ..loops.objects import Object, annotations_of
+from . import served
 
 #: Names the interpreter that pods run with, in the sandbox's own environment: one that has torch, say.
 PYTHON = "INSTANTSTART_SANDBOX_PYTHON"
@@ -77,7 +78,9 @@ def as_is(asked: Asked) -> list[str] | None:
 
 
 def _python(asked: Asked) -> list[str] | None:
-    """A script, a module or a line of Python, where it is here."""
+    """A model server or router; a script, a module or a line of Python, where it is here."""
+    if (server := served.of_words(asked.arguments)) is not None:
+        return server
     rest = asked.arguments[1:]
     while rest and rest[0].startswith("-") and rest[0] not in ("-c", "-m", "-"):
         rest = rest[2:] if rest[0] in ("-X", "-W") else rest[1:]
@@ -111,6 +114,8 @@ def _shell(asked: Asked) -> list[str] | None:
     while words and words[0].startswith("-"):
         words = words[1:]
     text = words[0] if words else ""
+    if served.LINE.search(text):
+        return asked.arguments  # whether its model is here, the server says itself
     if not _LAUNCHER.search(text):
         return None
     paths = [p for p in _PATH.findall(text) if not p.startswith(_ANYWHERE)]
@@ -129,8 +134,21 @@ def _ray(asked: Asked) -> list[str] | None:
     return asked.arguments if row.launch(Asked(asked.image, words, asked.environment, asked.places, asked.folder)) else None
 
 
-#: Tried in order. Rows of served models go before ``python``, whose command they share.
+def _words(asked: Asked) -> list[str] | None:
+    """A command of a server or a router."""
+    return served.of_words(asked.arguments)
+
+
+#: A container that is told to be a model server whatever its image is: the inference operator's workers.
+SERVED = Row("served model", "", "", lambda asked: served.of_words(asked.arguments) or served.launch("serving", ["lmi"]))
+PROGRAM = "sandbox.instantstart.dev/program"
+#: Tried in order.
 TABLE: list[Row] = [
+    Row("server or router", "", r"^(vllm|sglang|sglang-router|smg)$", _words),
+    Row("vLLM's image", served.VLLM_IMAGE, r"^$", lambda asked: served.of_vllm_image(asked.arguments)),
+    Row("SGLang's image", served.SGLANG_IMAGE, r"^$", lambda asked: served.of_sglang_image(asked.arguments)),
+    Row("router's image", served.ROUTER_IMAGE, r"^$", lambda asked: served.of_router_image(asked.arguments)),
+    Row("inference container", served.INFERENCE_IMAGE, r"^$", lambda asked: served.of_inference_image(asked.arguments)),
     Row("Python's own image", _PYTHON_IMAGE, r"^python3?$", as_is),
     Row("launcher", "", r"^(hyperpodrun|torchrun)$", _launcher),
     Row("ray", "", r"^ray$", _ray),
@@ -145,8 +163,10 @@ def find(image: str, command: str) -> Row | None:
     return next((row for row in TABLE if row.fits(image, last)), None)
 
 
-def row_of(container: Object) -> Row | None:
+def row_of(pod: Object, container: Object) -> Row | None:
     """The row of a pod's container."""
+    if annotations_of(pod).get(f"{PROGRAM}.{container.get('name')}") == "serving":
+        return SERVED
     words = container.get("command") or [""]
     return find(str(container.get("image", "")), str(words[0]))
 
@@ -159,7 +179,7 @@ def interpreter() -> str:
 def bin_folder(data: Path) -> Path:
     """The folder that goes first in a process's PATH, made when it is not there or names another interpreter."""
     folder, python = data / "bin", interpreter()
-    scripts = {name: [python] for name in ("python", "python3")}
+    scripts: dict[str, list[str]] = served.scripts()
     scripts["hyperpodrun"] = [python, "-P", str(_HOME / "hyperpodrun.py")]
     near = Path(python).parent
     if not (near / "torchrun").exists():
@@ -167,8 +187,10 @@ def bin_folder(data: Path) -> Path:
     if not (near / "ray").exists():
         scripts["ray"] = [python, "-P", str(_HOME / "ray_cli.py")]
     folder.mkdir(parents=True, exist_ok=True)
-    for name, words in scripts.items():
-        place, text = folder / name, f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'
+    texts = {name: f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n' for name, words in scripts.items()}
+    texts |= dict.fromkeys(("python", "python3"), served.python_script(python))
+    for name, text in texts.items():
+        place = folder / name
         if not place.exists() or place.read_text() != text:
             place.write_text(text)
             place.chmod(place.stat().st_mode | stat.S_IXUSR)

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...programs.serving.spoiling import OOM_MARK
+from ...programs.hyperpodrun import MOST_RANKS
 from ..loops.objects import Object, annotations_of, name_of, namespace_of, spec_of, uid_of
-from . import addresses, mounts, processes, programs
+from . import addresses, agents, facts, mounts, processes, programs
 from .behaviour import OUTPUT, Beat, Behaviour, beat_of
 from .buckets import Mounts
 from .environment import ConfigError, environment, expand
@@ -30,6 +32,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _STOP_SECONDS = 1.0
 #: The pod's own address, for programs that can choose where they listen.
 POD_IP = "INSTANTSTART_SANDBOX_POD_IP"
+_KILLED = 137
 
 
 #: What a container does whose program is not on this machine.
@@ -58,12 +61,20 @@ class Run:
         """(exit code, reason) once it is over."""
         if self.process is not None:
             code = self.process.code
-            return None if code is None else (code, "Completed" if code == 0 else "Error")
+            return None if code is None else (code, self._reason(code))
         if self.stopping is not None:
             return (143, "Error") if now >= self.stopping + _STOP_SECONDS else None
         if self.ends is not None and now >= self.ends:
             return self.behaviour.code, self.behaviour.reason
         return None
+
+    def _reason(self, code: int) -> str:
+        """Why a process ended; one of our own that plays being killed for its memory leaves a mark."""
+        home = self.command.environment["HOME"] if self.command is not None else ""
+        if code == _KILLED and home and (Path(home) / OOM_MARK).exists():
+            (Path(home) / OOM_MARK).unlink(missing_ok=True)
+            return "OOMKilled"
+        return "Completed" if code == 0 else "Error"
 
     def left(self, now: float) -> float | None:
         """Virtual seconds until it ends or writes by itself; None when only an event can tell."""
@@ -200,7 +211,7 @@ class Runtime:
 
     def _launched(self, pod: Object, container: Object, body: Body, command: processes.Command) -> list[str] | None:
         """The words of the process that a container becomes by the table of programs; None where it is to be simulated."""
-        row = programs.row_of(container)
+        row = programs.row_of(pod, container)
         if row is None:
             return None
         places = tuple(mounts.folders(self.read, pod, body.folder, self._cluster.data_dir).values())
@@ -280,15 +291,17 @@ class Runtime:
             "HOME": str(home),
             "HOSTNAME": spec_of(pod).get("hostname") or name_of(pod),
             "PYTHONUNBUFFERED": "1",
+            MOST_RANKS: os.environ.get(MOST_RANKS, "2"),
             # gloo looks up the host's own name, which a pod's is not here
             "GLOO_SOCKET_IFNAME": "lo",
             processes.MARK: str(body.folder),
             POD_IP: self.own_address(pod),
+            **facts.told(self._cluster, pod, container, body.folder),
         }
         arguments = [*(container.get("command") or []), *(container.get("args") or [])]
         return processes.Command(
             [moved(expand(a, values)) for a in arguments],
-            {**standing, **{k: moved(v) for k, v in values.items()}},
+            {**standing, **{k: moved(v) for k, v in values.items()}, **agents.topology(self.read, pod)},
             working,
             moved,
         )
