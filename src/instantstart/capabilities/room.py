@@ -9,6 +9,7 @@ from instantstart.base.clock import Clock
 from instantstart.base.settings import Settings
 from instantstart.capabilities.board import Board
 from instantstart.ensure.bundles import Catalog
+from instantstart.ensure.meters import Meters
 from instantstart.ensure.remembered import Remembered
 from instantstart.ensure.rosters import Rosters
 from instantstart.hub.client import Hub
@@ -34,3 +35,5 @@ class Room:
     remembered: Remembered = field(default_factory=Remembered)
     #: what SageMaker listed of each cluster's nodes a moment ago
     rosters: Rosters = field(default_factory=Rosters)
+    #: what model servers measured of themselves a moment ago
+    meters: Meters = field(default_factory=Meters)

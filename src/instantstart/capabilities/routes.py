@@ -10,8 +10,10 @@ from instantstart.capabilities.capacity.training_plans import routes as training
 from instantstart.capabilities.clusters import routes as clusters
 from instantstart.capabilities.clusters.imports import routes as imports
 from instantstart.capabilities.features import routes as features
+from instantstart.capabilities.inference.calls import routes as calls
 from instantstart.capabilities.inference.deployments import routes as deployments
 from instantstart.capabilities.inference.endpoints import routes as endpoints
+from instantstart.capabilities.inference.served import routes as served
 from instantstart.capabilities.storage.downloads import routes as downloads
 from instantstart.capabilities.storage.images import routes as images
 from instantstart.capabilities.storage.objects import routes as objects
@@ -32,4 +34,6 @@ ROUTERS = (
     features.router,
     deployments.router,
     endpoints.router,
+    served.router,
+    calls.router,
 )

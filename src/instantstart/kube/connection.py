@@ -140,6 +140,10 @@ class Connection:
         """Return when the endpoint's name has an address. Raises httpx2's ConnectTimeout or ConnectError."""
         self._names.check(self._http.base_url, CONNECT_SECONDS)
 
+    def open(self) -> httpx2.Client:
+        """A client of its own with the same trust and token, for an answer that takes long. Whoever opens it closes it."""
+        return httpx2.Client(**self._options())
+
     def call(self, method: str, path: str) -> errors.Call:
         """What is being asked, for the words of a Problem."""
         return errors.Call(self.ref, method, path, self._principal)

@@ -1,0 +1,1 @@
+"""Calls: asking a served model."""
