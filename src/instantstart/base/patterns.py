@@ -19,6 +19,8 @@ HYPERPOD_CLUSTER = r"^(arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:cluster/)?[0-9A-Z
 TRAINING_PLAN_ARN = r"^arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:training-plan/.+$"
 INSTANCE_GROUP = r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
 FOLDER = r"^([^/\x00-\x1f][^\x00-\x1f]*/)?$"
+OBJECT_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+LABEL_SELECTOR = r"^[A-Za-z0-9_./,=!() -]+$"
 KUBERNETES_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 ID = r"^[A-Za-z0-9_-]+$"
@@ -79,6 +81,8 @@ WORDS = {
     TRAINING_PLAN_ARN: "be the ARN of a SageMaker training plan",
     INSTANCE_GROUP: "have letters, digits and single hyphens between them",
     FOLDER: "be empty, or a folder that ends with a slash and does not begin with one",
+    OBJECT_NAME: "have lower-case letters, digits, '-' and '.', and begin and end with a letter or digit",
+    LABEL_SELECTOR: "be a label selector, such as app=web,tier!=db",
     KUBERNETES_NAME: "have lower-case letters, digits and '-', and begin and end with a letter or digit",
     PRINTABLE: "have printable characters only",
     TAINT: "be key=value:Effect or key:Effect, with the effect NoSchedule, PreferNoSchedule or NoExecute",

@@ -18,6 +18,7 @@ from instantstart.capabilities.storage.downloads import routes as downloads
 from instantstart.capabilities.storage.images import routes as images
 from instantstart.capabilities.storage.objects import routes as objects
 from instantstart.capabilities.storage.volumes import routes as volumes
+from instantstart.capabilities.training.logs import routes as logs
 
 ROUTERS = (
     clusters.router,
@@ -32,6 +33,7 @@ ROUTERS = (
     karpenter.router,
     training_plans.router,
     features.router,
+    logs.router,
     deployments.router,
     endpoints.router,
     served.router,

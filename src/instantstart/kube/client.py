@@ -214,6 +214,10 @@ class KubeCluster:
         path = self._path("Pod", pod, namespace, "log")
         return self.connection.send(Ask("GET", path, (query or LogQuery()).params())).decode("utf-8", "replace")
 
+    def log_stream(self, pod: str, namespace: str, query: LogQuery) -> Iterator[bytes]:
+        """The same, piece by piece as it comes: for what may be large. Raises at the first piece, or Unreachable in between."""
+        return self.connection.stream(Ask("GET", self._path("Pod", pod, namespace, "log"), query.params()))
+
     def proxy(self, door: Door, path: str, *, method: str = "GET", body: Any = None, read_seconds: float = READ_SECONDS) -> Answer:
         """Ask something inside the cluster through the API server. Raises Unreachable, or Busy when there is no endpoint behind it."""
         ask = Ask(method, door.path(path), body=body, read_seconds=read_seconds)

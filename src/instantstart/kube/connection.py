@@ -11,7 +11,7 @@ import datetime as dt
 import ssl
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -154,6 +154,19 @@ class Connection:
         if response.status_code >= 400:
             raise errors.from_response(response.status_code, response.content, response.headers, self.call(ask.method, ask.path))
         return response.content
+
+    def stream(self, ask: Ask) -> Iterator[bytes]:
+        """The body of a good answer, piece by piece. Raises the Problem of a bad one, or Unreachable."""
+        call = self.call(ask.method, ask.path)
+        timeout = httpx2.Timeout(CONNECT_SECONDS, read=ask.read_seconds)
+        try:
+            self._names.check(self._http.base_url, CONNECT_SECONDS)
+            with self._http.stream(ask.method, ask.path, params=dict(ask.params), timeout=timeout) as response:
+                if response.status_code >= 400:
+                    raise errors.from_response(response.status_code, response.read(), response.headers, call)
+                yield from response.iter_bytes()
+        except httpx2.RequestError as error:
+            raise errors.from_transport(error, call) from error
 
     def exchange(self, ask: Ask) -> httpx2.Response:
         """The answer, whatever its status. Raises Unreachable when there is none."""

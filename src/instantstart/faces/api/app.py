@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import instantstart
-from instantstart.faces.api import audit, health, identities, model_streams, openapi, operations, problems, queries, static, streams
+from instantstart.faces.api import audit, health, identities, log_stream, model_streams, openapi, operations, problems, queries, static, streams
 from instantstart.faces.api.auth import Attempts, Authentication
 from instantstart.faces.api.gate import Gate
 from instantstart.store.records import AuditRow
@@ -52,7 +52,7 @@ def build(
     app.state.room = room
     app.state.sign_in_attempts = Attempts()
     problems.install(app)
-    for router in (operations.router, streams.router, identities.router, *routers, model_streams.router):
+    for router in (operations.router, streams.router, log_stream.router, identities.router, *routers, model_streams.router):
         app.include_router(router, prefix=API)
     app.include_router(health.router)
     for path, mounted in (mounts or {}).items():

@@ -72,7 +72,7 @@ async def stream_operation(socket: WebSocket, operation_id: str, after: int = 0)
     await socket.accept()
     try:
         async with asyncio.TaskGroup() as tasks:
-            beside = [tasks.create_task(_until_gone(socket)), tasks.create_task(_until_refused(socket, room.store.identities))]
+            beside = [tasks.create_task(until_gone(socket)), tasks.create_task(until_refused(socket, room.store.identities))]
             async for message in _follow(room.engine, operation_id, max(after, 0)):
                 await socket.send_json(message)
             for task in beside:
@@ -88,7 +88,7 @@ async def stream_operation(socket: WebSocket, operation_id: str, after: int = 0)
             await socket.close(CLOSE_UNAUTHENTICATED if isinstance(problem, problems.Unauthenticated) else CLOSE_PROBLEM)
 
 
-async def _until_refused(socket: WebSocket, identities: auth.Finder) -> None:
+async def until_refused(socket: WebSocket, identities: auth.Finder) -> None:
     """Raises Unauthenticated once what opened the socket would not open it any more."""
     while True:
         if not await auth.still_admitted(identities, socket.headers):
@@ -96,7 +96,7 @@ async def _until_refused(socket: WebSocket, identities: auth.Finder) -> None:
         await asyncio.sleep(ADMISSION_SECONDS)
 
 
-async def _until_gone(socket: WebSocket) -> None:
+async def until_gone(socket: WebSocket) -> None:
     """Reads (and drops) what the client says; raises WebSocketDisconnect when it leaves."""
     while True:
         await socket.receive_text()

@@ -22,6 +22,7 @@ class Area(StrEnum):
     capacity = "capacity"
     storage = "storage"
     features = "features"
+    training = "training"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Shape(StrEnum):
     clusters = "clusters"
     fleet = "fleet"
     nodes = "nodes"
+    logs = "logs"
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,10 @@ TOOLS: tuple[Tool, ...] = (
     Tool("feature_repair", "Put broken identity chains right again.", _O, _CHANGES, "operation_wait", _OPERATION, area=Area.features),
     Tool("feature_upgrade", "Upgrade a feature's add-on.", _O, _CHANGES, "operation_wait", _OPERATION, area=Area.features),
     Tool("volume_list", "List volume claims: what each shows, whether bound, pods that use it.", area=Area.storage),
+    Tool(
+        "logs_read", "Read the last log lines of a pod, training job, deployment, endpoint or selector; search filters.",
+        shape=Shape.logs, hides=frozenset({"job_kind"}), area=Area.training,
+    ),
     Tool("volume_get", "Show one volume claim: options, users, why it is not bound.", area=Area.storage),
     Tool("file_system_list", "List FSx for Lustre file systems, those that fit first.", area=Area.storage),
     Tool("object_list", "Browse a bucket: folders and objects with sizes, page by page.", area=Area.storage),

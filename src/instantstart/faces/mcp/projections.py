@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from instantstart.base import terminal
 from instantstart.faces.mcp.catalog import Shape
 
 Json = dict[str, Any]
@@ -17,6 +18,8 @@ MAX_TEXT = 400
 MAX_ITEMS = 60
 #: about 2,000 tokens
 MAX_BYTES = 7000
+#: of log lines, so that they are not cut again
+MAX_LOG_BYTES = 5500
 #: reasons that quote AWS or Kubernetes
 _FOREIGN = frozenset({"because", "why"})
 _DONE = frozenset({"done", "skipped"})
@@ -180,6 +183,35 @@ def fleet(document: Mapping[str, Any]) -> Json:
     return compact(told | {"shown": len(items), "items": items})  # type: ignore[no-any-return]
 
 
+def logs(document: Mapping[str, Any]) -> Json:
+    """Log lines as one list of foreign text, the newest that fit; whose they are in front of each."""
+    several = len(document["containers"]) > 1
+    lines = [_log_line(line, several) for line in document["items"]]
+    kept: list[str] = []
+    size = 0
+    for line in reversed(lines):
+        size += len(line.encode()) + 8
+        if size > MAX_LOG_BYTES or len(kept) == MAX_ITEMS:
+            break
+        kept.append(line)
+    silent = [f"{c['pod']}/{c['container']}: {c['unread']}" for c in document["containers"] if c["unread"]]
+    told = {
+        "namespace": document["namespace"],
+        "containers": [f"{c['pod']}/{c['container']} {c['state']}" for c in document["containers"]][:20],
+        "containers_more": max(len(document["containers"]) - 20, 0) + document["containers_omitted"] or None,
+        "untrusted_not_read": silent[:5],
+        "shown": len(kept),
+        "older_lines_left_out": document["omitted"] + len(lines) - len(kept),
+        "untrusted_lines": kept[::-1],
+    }
+    return compact(told, MAX_ITEMS)  # type: ignore[no-any-return]
+
+
+def _log_line(line: Mapping[str, Any], several: bool) -> str:
+    whose = f" {line['pod']}/{line['container']}" if several else ""
+    return plain(f"{line['at'][:19]}{whose} {terminal.shown(line['text'])}")
+
+
 def _nodes(counts: Mapping[str, Any]) -> str:
     wrong = [
         f"{counts[name]} {name}" for name in ("cordoned", "not_ready", "checking", "repairing", "unhealthy", "leaving") if counts[name]
@@ -213,6 +245,7 @@ _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
     Shape.clusters: clusters,
     Shape.fleet: fleet,
     Shape.nodes: nodes,
+    Shape.logs: logs,
 }
 
 

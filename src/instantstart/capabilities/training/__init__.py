@@ -1,0 +1,1 @@
+"""Training: jobs on HyperPod's operator and on KubeRay, recipes, logs, MLflow."""

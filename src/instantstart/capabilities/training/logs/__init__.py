@@ -1,0 +1,1 @@
+"""What pods write: read once, downloaded, or followed while it is written."""
