@@ -79,6 +79,7 @@ def application(room: Room) -> FastAPI:
 
 def serve(given: Mapping[str, Any]) -> int:
     """Run the control plane until a signal. ``given`` overrides settings by name. Returns the exit status."""
+    from instantstart.capabilities.pool_keeper import PoolKeeper
     from instantstart.capabilities.watchman import Watchman
 
     chosen = with_given(settings.load(), given)
@@ -89,13 +90,15 @@ def serve(given: Mapping[str, Any]) -> int:
     listening = listen(chosen.host, chosen.port)
     with contextlib.closing(listening):
         room = compose(chosen)
-        watchman = Watchman(room)
+        background = (Watchman(room), PoolKeeper(room))
         try:
             room.engine.launch()  # before the server, so that a folder in use is told as a Problem
-            watchman.start()
+            for each in background:
+                each.start()
             return _run(room, application(room), listening)
         finally:
-            watchman.stop()
+            for each in background:
+                each.stop()
             room.engine.shutdown()
             room.kube.close()
             room.store.close()

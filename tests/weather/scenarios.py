@@ -90,7 +90,8 @@ ELSEWHERE: dict[str, str] = {
     "model.download": "needs a model hub beside AWS and Kubernetes; its job runs as a process (tests/storage)",
     "download.cancel": "stands on model.download",
     **dict.fromkeys(
-        ("model_deployment.create", "model_deployment.update", "model_deployment.scale", "model_deployment.delete"),
+        ("model_deployment.create", "model_deployment.update", "model_deployment.scale", "model_deployment.delete")
+        + ("model_pool.create", "model_pool.scale", "model_pool.delete", "model_binding.create", "model_binding.delete"),
         "its servers run as processes of this machine (tests/inference)",
     ),
 }

@@ -60,6 +60,11 @@ class Settings(BaseModel):
         ge=0,
         description="Seconds of the world between two background checks of features and identity chains; 0: only when somebody looks.",
     )
+    pool_check_seconds: float = Field(
+        default=10.0,
+        ge=0,
+        description="Seconds of the world between two looks at model pools, which replace lost workers of businesses; 0: never.",
+    )
     simulated: bool = Field(default=False, description="Say in the console that the world behind is a sandbox.")
 
 

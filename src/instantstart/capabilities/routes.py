@@ -13,6 +13,7 @@ from instantstart.capabilities.features import routes as features
 from instantstart.capabilities.inference.calls import routes as calls
 from instantstart.capabilities.inference.deployments import routes as deployments
 from instantstart.capabilities.inference.endpoints import routes as endpoints
+from instantstart.capabilities.inference.pools import routes as pools
 from instantstart.capabilities.inference.served import routes as served
 from instantstart.capabilities.storage.downloads import routes as downloads
 from instantstart.capabilities.storage.images import routes as images
@@ -35,6 +36,7 @@ ROUTERS = (
     features.router,
     logs.router,
     deployments.router,
+    pools.router,
     endpoints.router,
     served.router,
     calls.router,

@@ -11,6 +11,7 @@ from instantstart.capabilities.clusters.imports import workflows as imports
 from instantstart.capabilities.features import workflows as features
 from instantstart.capabilities.inference.deployments import workflows as deployments
 from instantstart.capabilities.inference.endpoints import workflows as endpoints
+from instantstart.capabilities.inference.pools import workflows as pools
 from instantstart.capabilities.storage.downloads import workflows as downloads
 from instantstart.capabilities.storage.volumes import workflows as volumes
 
@@ -25,5 +26,6 @@ WORKFLOWS = (
     *training_plans.WORKFLOWS,
     *features.WORKFLOWS,
     *deployments.WORKFLOWS,
+    *pools.WORKFLOWS,
     *endpoints.WORKFLOWS,
 )

@@ -1,0 +1,1 @@
+"""Pools: warm workers that are given to businesses by one label."""
