@@ -74,6 +74,7 @@ from instantstart_sandbox.kubernetes.access import BUILT_IN_BINDINGS, BUILT_IN_R
 from instantstart_sandbox.kubernetes.client import Client
 from instantstart_sandbox.kubernetes.decoding import Options
 from instantstart_sandbox.kubernetes.deletion import Deletion
+from instantstart_sandbox.kubernetes.kubelet.addresses import loopback_address
 from instantstart_sandbox.kubernetes.kubelet.agents import Agents
 from instantstart_sandbox.kubernetes.logs import LogQuery, read
 from instantstart_sandbox.kubernetes.pipeline import DEFINITIONS, Pipeline
@@ -141,6 +142,11 @@ class Cluster:
     def log_path(self, namespace: str, pod: str, container: str, previous: bool = False) -> Path:
         """Where a container's log lies."""
         return self.data_dir / "logs" / namespace / pod / f"{container}{'.previous' if previous else ''}.log"
+
+    @staticmethod
+    def pod_address(uid: str) -> str:
+        """The address of a pod, from the moment it is made."""
+        return loopback_address(uid)
 
     async def ask_aws(self, question: Callable[..., Result], *args: Any) -> Result:
         """Call the AWS side in a thread (it may wait for its lock)."""

@@ -1,7 +1,7 @@
 """Everything that runs beside the API server of one cluster: controllers, scheduler, kubelets, nodes, add-ons.
 
-Controllers of operators (HyperPodPyTorchJob, InferenceEndpointConfig, Ray) are to be added to ``_OPERATORS``: classes like
-the others, that act only while their add-on is there.
+Controllers of operators (training jobs, Ray, inference) stand in ``_OPERATORS``: classes like the others, that act only while the
+operator's own pod runs (operating.py).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .loops.scheduler import Scheduler
 from .loops.service import EndpointsController, LoadBalancerController
 from .loops.statefulset import StatefulSetController
 from .loops.volumes import VolumeBinder, VolumeProtection
+from .training.jobs import TrainingJobs
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -47,7 +48,7 @@ _STANDING: tuple[type[Controller], ...] = (
     BudgetController,
     TaintEviction,
 )
-_OPERATORS: tuple[type[Controller], ...] = ()
+_OPERATORS: tuple[type[Controller], ...] = (TrainingJobs,)
 
 
 def assemble(cluster: Cluster) -> tuple[Engine, AwsView]:

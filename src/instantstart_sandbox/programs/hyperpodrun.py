@@ -44,6 +44,8 @@ _IGNORED = (
     "max-restarts",
 )
 _POLL_SECONDS = 0.1
+#: Local ranks that are really started, so that eight cards' worth of processes do not choke the machine: 2 unless told otherwise.
+MOST_RANKS = "INSTANTSTART_SANDBOX_MOST_RANKS"
 
 
 def _say(text: str) -> None:
@@ -60,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     """torchrun's command line as far as it matters, and the agent's own options."""
     made = argparse.ArgumentParser("hyperpodrun", allow_abbrev=False)
     for option, values in _AGENT.items():
-        made.add_argument(*_names(option), **({"action": "store_true"} if values == 0 else {}))
+        made.add_argument(*_names(option), action="store" if values else "store_true")
     for option in ("pre-train-script", "pre-train-args", "post-train-script", "post-train-args"):
         made.add_argument(*_names(option), default="")
     for option in _IGNORED:
@@ -83,7 +85,10 @@ def parser() -> argparse.ArgumentParser:
 
 def ranks_here(text: str) -> int:
     """Processes of this node: a number, or ``auto``, ``gpu`` and ``cpu``, which are one on a machine without cards."""
-    return int(text) if text.isdigit() else 1
+    wanted, most = int(text) if text.isdigit() else 1, int(os.environ.get(MOST_RANKS, "2"))
+    if wanted > most:
+        _say(f"InstantStart sandbox: {most} of {wanted} local ranks are started")
+    return min(wanted, most)
 
 
 def command(asked: argparse.Namespace) -> list[str]:

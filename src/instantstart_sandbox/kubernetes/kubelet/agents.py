@@ -53,6 +53,7 @@ class Agents:
     def restart(self, pod: Object) -> None:
         """Let the processes of the pod be started again in their container."""
         self._again.add(uid_of(pod))
+        self.ended.pop(uid_of(pod), None)
         self._look(pod)
 
     def release(self, pod: Object) -> None:
@@ -99,3 +100,12 @@ def began(read: Reader, pod: Object, started: float) -> float:
     """When the processes of a container that started at ``started`` were last begun."""
     running = condition_of(_job_of(read, pod) or {}, "Running") or {}
     return max(started, seconds_of(running.get("lastTransitionTime"))) if running.get("status") == "True" else started
+
+
+def topology(read: Reader, pod: Object) -> dict[str, str]:
+    """What the operator tells the agent at each start of the processes: where rank 0 is, and how often they were restarted."""
+    job = _job_of(read, pod)
+    if job is None:
+        return {}
+    told = {"MASTER_ADDR": status_of(job).get("masterAddr"), "MASTER_PORT": status_of(job).get("masterPort")}
+    return {**{k: str(v) for k, v in told.items() if v}, "TORCHELASTIC_RESTART_COUNT": str(restarts(read, pod) or 0)}

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...programs.serving.spoiling import OOM_MARK
 from ...programs.hyperpodrun import MOST_RANKS
+from ...programs.serving.spoiling import OOM_MARK
 from ..loops.objects import Object, annotations_of, name_of, namespace_of, spec_of, uid_of
 from . import addresses, agents, facts, mounts, processes, programs
 from .behaviour import OUTPUT, Beat, Behaviour, beat_of

@@ -111,6 +111,18 @@ def _elastic_policy() -> Schema:
     return {**made, "x-kubernetes-validations": [{"rule": rule, "message": told}]}
 
 
+def _scaling() -> Schema:
+    return _object(
+        targetReplicas={"type": "object", "additionalProperties": _whole()},
+        lastUpdated=_TIME,
+        lastScalingTime=_TIME,
+        lastRestartTime=_TIME,
+        podsScaled=_FLAG,
+        isFaultyPodScaleDown=_FLAG,
+        consecutiveScalingFailures=_whole(),
+    )
+
+
 def _status() -> Schema:
     condition = _object(
         ("status", "type"),
@@ -133,21 +145,12 @@ def _status() -> Schema:
         fullJobRestartCount=_whole(),
         restartCount=_whole(),
     )
-    scaling = _object(
-        targetReplicas={"type": "object", "additionalProperties": _whole()},
-        lastUpdated=_TIME,
-        lastScalingTime=_TIME,
-        lastRestartTime=_TIME,
-        podsScaled=_FLAG,
-        isFaultyPodScaleDown=_FLAG,
-        consecutiveScalingFailures=_whole(),
-    )
     toleration = _object(effect=_text(), key=_text(), operator=_text(), tolerationSeconds={"type": "integer"}, value=_text())
     information = _object(annotations=_STRINGS, labels=_STRINGS, nodeSelector=_STRINGS, tolerations=_list(toleration))
     return _object(
         completionTime=_TIME,
         conditions=_list(condition),
-        elasticScalingStatus=scaling,
+        elasticScalingStatus=_scaling(),
         elasticWorkloadRef={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         jobPods=_list(_REFERENCE),
         latestFaultyPodInstanceList=faulty,
