@@ -48,6 +48,18 @@ class Client:
         """``call("GET", ...)``."""
         return self.call("GET", path, query=query)
 
+    def download(self, path: str, query: Mapping[str, Any]) -> Iterator[bytes]:
+        """The bytes that ``GET path`` answers, piece by piece. Raises as ``call``."""
+        asked = {name: value for name, value in query.items() if value is not None}
+        try:
+            with self._http.stream("GET", API + path, params=asked, headers={"Accept": "*/*"}) as answer:
+                if answer.status_code >= 400:
+                    answer.read()
+                    _read(answer)
+                yield from answer.iter_bytes()
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+
     def pages(self, path: str, limit: int, **query: Any) -> Iterator[Json]:
         """The items of a paged list, at most ``limit`` of them."""
         cursor: str | None = None

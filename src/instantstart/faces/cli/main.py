@@ -25,6 +25,7 @@ from instantstart.faces.cli import (
     fleet,
     groups,
     karpenter,
+    logs,
     nodes,
     operations,
     session,
@@ -77,6 +78,7 @@ app.add_typer(access.context, name="context")
 app.command("preflight")(steps.preflight)
 app.command("demo")(demo.demo)
 app.command("login")(access.login)
+app.command("logs")(logs.logs)
 app.command("audit")(access.audit)
 app.command("me")(access.me)
 app.command("demo")(demo.demo)
