@@ -147,6 +147,7 @@ def test_it_can_be_slow_broken_and_out_of_memory_on_request(tmp_path: Path) -> N
             while not all(w.done() for w in waiting):
                 bench.clock.warp(31)
                 await asyncio.sleep(0.02)
+            assert [w.result().status_code for w in waiting] == [200, 200, 200]
             await client.post(base + "/_sandbox/serving", content="oom=1")
             with pytest.raises(httpx2.TransportError):
                 await client.post(base + "/v1/chat/completions", json=ASK)

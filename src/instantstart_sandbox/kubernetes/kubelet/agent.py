@@ -25,7 +25,7 @@ from ..loops.objects import (
     with_condition,
 )
 from ..loops.service import backends, container_port, service_port
-from . import agents, facts, mounts, processes, state
+from . import agents, facts, hooks, mounts, processes, state
 from .behaviour import behaviour_of, image_problem, pull_seconds, resumed, runs_process, starts_before
 from .environment import ConfigError
 from .probes import Prober, probed
@@ -424,11 +424,14 @@ class Kubelet(Controller):
         for name, run in list(runs.items()):
             if run.result(now) is not None:
                 continue
-            if run.stopping is None:
+            hook = min(hooks.pre_stop_seconds(pod, name), state.grace_of(pod))
+            if run.stopping is None and now < asked + hook:
+                self.later(asked + hook - now, key)
+            elif run.stopping is None:
                 run.stopping = now
                 await self.event(pod, "Killing", f"Stopping container {name}")
-                self.runtime.stop(run, hard=left <= 0)
-            elif left <= 0:
+                self.runtime.stop(run, hard=state.grace_of(pod) <= 0)
+            elif left <= 0 and hooks.may_kill(run, state.grace_of(pod)):
                 self.runtime.stop(run, hard=True)
         busy = [r for r in runs.values() if r.result(now) is None]
         if busy:

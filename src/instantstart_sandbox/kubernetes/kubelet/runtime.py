@@ -53,6 +53,7 @@ class Run:
     beats: int = 0
     command: processes.Command | None = None
     real_began: float = field(default_factory=time.monotonic)
+    real_stopping: float | None = None
     probes: Records = field(default_factory=Records)
     #: port -> the address at which the process was found to listen
     listens: dict[int, str] = field(default_factory=dict)
@@ -263,6 +264,7 @@ class Runtime:
     def stop(self, run: Run, hard: bool) -> None:
         """SIGTERM, or SIGKILL; a simulated container obeys after a second."""
         if run.process is not None:
+            run.real_stopping = run.real_stopping or time.monotonic()
             run.process.signal(signal.SIGKILL if hard else signal.SIGTERM)
         elif run.stopping is None:
             run.stopping = self._now()
