@@ -32,7 +32,8 @@ KINDS: dict[str, str] = {
     "io.k8s.api.scheduling.v1": "PriorityClass",
     "io.k8s.api.node.v1": "RuntimeClass",
     "io.k8s.api.networking.v1": "Ingress IngressClass NetworkPolicy",
-    "io.k8s.api.admissionregistration.v1": "ValidatingWebhookConfiguration MutatingWebhookConfiguration",
+    "io.k8s.api.admissionregistration.v1": "ValidatingWebhookConfiguration MutatingWebhookConfiguration "
+    "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
     "io.k8s.api.authentication.v1": "TokenRequest TokenReview SelfSubjectReview",
     "io.k8s.api.authorization.v1": "SubjectAccessReview SelfSubjectAccessReview LocalSubjectAccessReview SelfSubjectRulesReview",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1": "CustomResourceDefinition",

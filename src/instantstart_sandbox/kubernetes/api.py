@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -281,7 +281,7 @@ class Api:
 
     async def delete(self, request: Request, target: Target) -> None:
         """Serve a DELETE of an object."""
-        options = DeleteOptions.read(await request.read(optional=True), request.query)
+        options = replace(DeleteOptions.read(await request.read(optional=True), request.query), user=request.identity.username)
         await request.answer(200, self.cluster.deletion.delete(target.resource, target.namespace, target.name, options))
 
     async def _collection(self, request: Request, target: Target) -> None:
@@ -300,7 +300,7 @@ class Api:
             raise method_not_allowed()
         else:
             match = matcher(resource, request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""))
-            options = DeleteOptions.read(await request.read(optional=True), request.query)
+            options = replace(DeleteOptions.read(await request.read(optional=True), request.query), user=request.identity.username)
             items = self.cluster.deletion.delete_collection(resource, namespace, match, options)
             metadata = {"resourceVersion": str(self.cluster.store.revision)}
             await request.answer(

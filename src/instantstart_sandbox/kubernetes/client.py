@@ -126,7 +126,7 @@ class Client:
     ) -> None:
         """Delete; a missing object is not an error."""
         try:
-            options = DeleteOptions(grace=grace, policy=propagation)
+            options = DeleteOptions(grace=grace, policy=propagation, user=self.user)
             self._deletion.delete(self._resource(resource), namespace, name, options)
         except ApiError as error:
             if error.code != 404:

@@ -297,6 +297,23 @@ def _webhooks(obj: Object) -> None:
             _fill(rule, scope="*")
 
 
+def _policy(obj: Object) -> None:
+    _fill(obj["spec"], failurePolicy="Fail")
+    _matching(obj["spec"].get("matchConstraints"))
+
+
+def _policy_binding(obj: Object) -> None:
+    _matching(obj["spec"].get("matchResources"))
+
+
+def _matching(rules: Object | None) -> None:
+    if rules is None:
+        return
+    _fill(rules, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
+    for rule in [*(rules.get("resourceRules") or ()), *(rules.get("excludeResourceRules") or ())]:
+        _fill(rule, scope="*")
+
+
 def _endpoints(obj: Object) -> None:
     for subset in obj.get("subsets") or ():
         for port in subset.get("ports") or ():
@@ -338,6 +355,8 @@ _BY_RESOURCE: Final[dict[str, Callable[[Object], None]]] = {
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _policy,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _policy_binding,
     "endpoints": _endpoints,
     "endpointslices.discovery.k8s.io": _slices,
     "poddisruptionbudgets.policy": _disruption_budget,

@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from instantstart_sandbox.kubernetes import crd
+from instantstart_sandbox.kubernetes import crd, policies
 from instantstart_sandbox.kubernetes.errors import bad_option, bad_value, conflict, forbidden, unsupported
 from instantstart_sandbox.kubernetes.pipeline import DEFINITIONS, Pipeline
 from instantstart_sandbox.kubernetes.resources import Resource
@@ -35,6 +35,8 @@ class DeleteOptions:
     uid: str | None = None
     resource_version: str | None = None
     dry_run: bool = False
+    #: who deletes: admission policies ask for it
+    user: str = "system:admin"
 
     @classmethod
     def read(cls, body: Object, query: dict[str, str]) -> DeleteOptions:
@@ -67,6 +69,7 @@ class Deletion:
         """Delete or begin to delete; answers the body of the response."""
         obj = self.pipeline.entry(resource, namespace, name).object()
         self._check(resource, obj, options)
+        self._admit(resource, obj, options)
         if options.dry_run:
             return self._answer(resource, obj, gone=True)
         obj, gone = self._mark(resource, obj, options)
@@ -81,9 +84,13 @@ class Deletion:
             obj = entry.object()
             head = {"kind": resource.kind, "apiVersion": resource.api_version} if resource.custom else {}
             out.append({**head, **{k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}})
+            self._admit(resource, obj, options)
             if not options.dry_run and self.pipeline.collection(resource).get(_key(resource, obj)) is not None:
                 self._mark(resource, obj, options)
         return out
+
+    def _admit(self, resource: Resource, obj: Object, options: DeleteOptions) -> None:
+        policies.check(self.pipeline, policies.Write(resource, "DELETE", None, obj, options.user, options.dry_run))
 
     @staticmethod
     def _check(resource: Resource, obj: Object, options: DeleteOptions) -> None:

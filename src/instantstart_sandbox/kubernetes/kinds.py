@@ -66,6 +66,8 @@ _TABLE: Final[dict[str, tuple[_Row, ...]]] = {
     "admissionregistration.k8s.io/v1": (
         ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", _CLUSTER, "", "", "api-extensions"),
         ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", _CLUSTER, "", "", "api-extensions"),
+        ("validatingadmissionpolicies", "ValidatingAdmissionPolicy", _CLUSTER, "", "status", "api-extensions"),
+        ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", _CLUSTER, "", "", "api-extensions"),
     ),
     "apiextensions.k8s.io/v1": (
         ("customresourcedefinitions", "CustomResourceDefinition", _CLUSTER, "crd crds", "status", "api-extensions"),

@@ -27,6 +27,7 @@ from instantstart_sandbox.kubernetes import (
     lifecycle,
     ownership,
     patch,
+    policies,
     rules,
     schema_rules,
     typed,
@@ -149,6 +150,7 @@ class Pipeline:
         lifecycle.begin(resource, obj, self.timestamp())
         admission.admit(self, resource, obj, None)
         self._validate(resource, obj, None, options)
+        policies.check(self, policies.Write(resource, "CREATE", obj, None, options.user, options.dry_run))
         self._ask(resource, obj, "CREATE")
         if (present := collection.get(key)) is not None:
             raise already_exists(resource, metadata["name"], ending="deletionTimestamp" in present.object()["metadata"])
@@ -260,6 +262,7 @@ class Pipeline:
         if options.subresource != "status" or resource.custom:
             self._validate(resource, obj, old, options)
         if options.subresource == "":
+            policies.check(self, policies.Write(resource, "UPDATE", obj, old, options.user, options.dry_run))
             self._ask(resource, obj, "UPDATE")
         lifecycle.advance(resource, obj, old, options.subresource)
         return self._store_update(resource, old, obj, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from instantstart_sandbox.kubernetes import eviction, patch, proxy, scaling
@@ -133,7 +134,7 @@ async def _eviction(api: Api, request: Request, target: Target) -> None:
         raise bad_request("name in URL does not match name in Eviction object")
     pod = api.cluster.pipeline.entry(target.resource, target.namespace, target.name).object()
     eviction.check(api.cluster.pipeline, pod)
-    options = DeleteOptions.read(body.get("deleteOptions") or {}, request.query)
+    options = replace(DeleteOptions.read(body.get("deleteOptions") or {}, request.query), user=request.identity.username)
     api.cluster.deletion.delete(target.resource, target.namespace, target.name, options)
     await request.answer(201, _SUCCESS)
 

@@ -28,6 +28,7 @@ from .objects import (
     with_condition,
 )
 
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 #: Pods made in one look; requests of the API get a turn in between.
 _BURST = 20
 
@@ -72,11 +73,22 @@ def owning_keys(cache_all: Iterable[Object], kind: str, pod: Object) -> Iterable
             yield key_of(candidate)
 
 
-def deletion_order(pod: Object) -> tuple[int, int, int, float]:
-    """Pods that sort first are removed first: not bound, not running, not ready, youngest."""
+def deletion_order(pod: Object) -> tuple[int, int, int, int, float, int, float]:
+    """Pods that sort first are removed first: not bound, not running, not ready, cheap to delete, lately ready, often restarted, young.
+
+    Source: Kubernetes, "ReplicaSet: scaling" and pkg/controller's ranking; how many are on one node is not weighed.
+    """
     running = status_of(pod).get("phase") == "Running"
+    restarts = sum(int(c.get("restartCount", 0)) for c in status_of(pod).get("containerStatuses") or ())
     age = -seconds_of(meta(pod).get("creationTimestamp"))
-    return (int(bool(spec_of(pod).get("nodeName"))), int(running), int(pod_ready(pod)), age)
+    states = (int(bool(spec_of(pod).get("nodeName"))), int(running), int(pod_ready(pod)))
+    return (*states, deletion_cost(pod), -ready_since(pod), -restarts, age)
+
+
+def deletion_cost(pod: Object) -> int:
+    """What a pod says of itself by annotation; 0 for nothing and for what is no number."""
+    told = str((meta(pod).get("annotations") or {}).get(_DELETION_COST, "0"))
+    return int(told) if told.lstrip("+-").isdigit() else 0
 
 
 class ReplicaSetController(Controller):
@@ -131,9 +143,17 @@ class ReplicaSetController(Controller):
                 raise
             await self.event(owner, "SuccessfulCreate", f"Created pod: {name_of(pod)}")
         surplus = sorted(active, key=deletion_order)[:-missing] if missing < 0 else []
+        refused: ApiError | None = None
         for pod in surplus:
-            await self.client.delete("pods", name_of(pod), namespace_of(pod))
+            try:
+                await self.client.delete("pods", name_of(pod), namespace_of(pod))
+            except ApiError as error:  # the others go all the same
+                await self.event(owner, "FailedDelete", f"Error deleting: {error.message}", warning=True)
+                refused = error
+                continue
             await self.event(owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+        if refused is not None:
+            raise refused
 
     async def _report(self, key: str, failure: ApiError | None) -> None:
         owner = self.cache.get("replicasets.apps", key)
@@ -146,7 +166,8 @@ class ReplicaSetController(Controller):
         wanted_labels = meta(spec_of(owner)["template"]).get("labels") or {}
         conditions = [c for c in status_of(owner).get("conditions") or [] if c["type"] != "ReplicaFailure"]
         if failure is not None:
-            broken = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failure.message}
+            reason = "FailedDelete" if len(active) > int(spec_of(owner).get("replicas", 1)) else "FailedCreate"
+            broken = {"type": "ReplicaFailure", "status": "True", "reason": reason, "message": failure.message}
             conditions = with_condition(status_of(owner).get("conditions"), broken, now)
         counted = {
             "replicas": len(active),
