@@ -11,10 +11,13 @@ import fnmatch
 import json
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from instantstart.base import names
 from instantstart.ensure import permissions, principals
@@ -23,6 +26,7 @@ from instantstart.ensure.permissions import Asked
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "deploy" / "iam"
 PAGE = ROOT / "docs" / "how-to" / "permissions.md"
+TEMPLATE = ROOT / "deploy" / "cloudformation" / "management.yaml"
 RECORD = ROOT / "src" / "instantstart" / "ensure" / "permissions.json"
 #: AWS's limit of a managed policy, whitespace not counted
 MOST_CHARACTERS = 6144
@@ -35,7 +39,8 @@ _TLS = "arn:${Partition}:s3:::hyperpod-tls-*"
 _BUCKETS = tuple(f"{bucket}{what}" for bucket in (_SCRIPTS, _DATA, _TLS) for what in ("", "/*"))
 _CLUSTERS = ("arn:${Partition}:sagemaker:${Region}:${Account}:cluster/*",)
 _EKS = "arn:${Partition}:eks:${Region}:${Account}:"
-_HERE = {"StringEquals": {"aws:RequestedRegion": "${Region}"}}
+#: StringLike, because ${Region} may be * for all
+_HERE = {"StringLike": {"aws:RequestedRegion": "${Region}"}}
 _OURS = {"Null": {f"aws:ResourceTag/{names.CLUSTER_TAG}": "false"}}
 _MADE_OURS = {"Null": {f"aws:RequestTag/{names.CLUSTER_TAG}": "false"}}
 
@@ -307,7 +312,45 @@ def generated() -> dict[Path, str]:
     """Every file this writes, and its text."""
     found = documents(permissions.recorded())
     files = {FOLDER / f"{name}.json": json.dumps(document, indent=2) + "\n" for name, document in found.items()}
-    return files | {PAGE: page(found)}
+    return files | {PAGE: page(found), TEMPLATE: template(TEMPLATE.read_text(), found)}
+
+
+def template(text: str, found: dict[str, dict[str, Any]]) -> str:
+    """The management template with the policies between its marks. ValueError when a mark is missing."""
+    policies, attached = [], []
+    for name, document in found.items():
+        logical = "".join(part.title() for part in name.split("-")) + "Policy"
+        only = {"Condition": "BuysPlans"} if name.endswith("-purchase") else {}
+        described = {"Description": f"InstantStart, {name.rpartition('-')[2]}", "PolicyDocument": _filled(document)}
+        policies.append({logical: {"Type": "AWS::IAM::ManagedPolicy", **only, "Properties": described}})
+        here = {"Ref": logical}
+        attached.append({"Fn::If": ["BuysPlans", here, {"Ref": "AWS::NoValue"}]} if only else here)
+    resources = "\n".join(yaml.safe_dump(each, sort_keys=False, width=110) for each in policies)
+    return _between(_between(text, "policies", resources, 2), "attached", yaml.safe_dump(attached, sort_keys=False), 8)
+
+
+def _filled(value: Any) -> Any:
+    """A policy document as CloudFormation wants it: the places are its pseudo parameters."""
+    if isinstance(value, dict):
+        return {key: _filled(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each) for each in value]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    text = value.replace("${Partition}", "${AWS::Partition}").replace("${Account}", "${AWS::AccountId}")
+    if "${Region}" not in text:
+        return {"Fn::Sub": text}
+    scope = {"Fn::If": ["HereOnly", {"Ref": "AWS::Region"}, {"Ref": "RegionScope"}]}
+    return {"Fn::Sub": [text, {"Region": scope}]} if text != "${Region}" else scope
+
+
+def _between(text: str, mark: str, what: str, indent: int) -> str:
+    begin, end = f"# {mark}: begin (written by tools/generate_policies.py)\n", f"{' ' * indent}# {mark}: end\n"
+    head, _, rest = text.partition(begin)
+    _, found, tail = rest.partition(end)
+    if not found:
+        raise ValueError(f"the template has no marks for {mark}")
+    return head + begin + textwrap.indent(what, " " * indent) + end + tail
 
 
 def record() -> None:

@@ -15,7 +15,7 @@ from instantstart_sandbox.services.cloudformation.template import load
 __all__ = ["bench"]
 
 ROOT = Path(__file__).parents[2]
-TEMPLATES = sorted(ROOT.glob("src/instantstart/**/templates/*.yaml"))
+TEMPLATES = [*sorted(ROOT.glob("src/instantstart/**/templates/*.yaml")), *sorted(ROOT.glob("deploy/cloudformation/*.yaml"))]
 EKS = ROOT / "src/instantstart/ensure/templates/eks.yaml"
 NAMES = sorted(load(EKS.read_text())["Resources"])
 

@@ -15,6 +15,7 @@ from instantstart_sandbox.gateway.guards import (
     ec2_tags,
     endpoint_services,
     iam_documents,
+    public_images,
     s3_policies,
     stale,
 )
@@ -37,6 +38,7 @@ def install(world: World) -> None:
         ec2_tags,
         endpoint_services,
         iam_documents,
+        public_images,
         s3_policies,
     ):
         module.install(world)

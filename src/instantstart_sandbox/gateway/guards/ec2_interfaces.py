@@ -17,6 +17,7 @@ def install(world: World) -> None:
     guard = world.registry.guard
     guard("ec2", "CreateNetworkInterface")(_create)
     guard("ec2", "DeleteNetworkInterface")(_delete)
+    guard("ec2", "TerminateInstances")(_terminate)
     guard("ec2", "ModifyNetworkInterfaceAttribute", "AssignPrivateIpAddresses", "UnassignPrivateIpAddresses")(_modify)
 
 
@@ -38,6 +39,16 @@ def _delete(ctx: Context, params: dict[str, Any], proceed: Proceed) -> None:
         raise AwsError("InvalidParameterValue", f"Network interface '{interface.id}' is currently in use.")
     if interface.requester_managed:
         raise AwsError("OperationNotPermitted", "You are not allowed to manage this network interface: a service made it.")
+
+
+def _terminate(ctx: Context, params: dict[str, Any], proceed: Proceed) -> dict[str, Any] | None:
+    """The primary interface, made with the instance, goes with it; moto keeps it, and with it the security group."""
+    answer, backend = proceed(), ec2(ctx)
+    ended = set(params.get("InstanceIds") or ())
+    for interface in [i for i in backend.enis.values() if i.instance is not None and i.instance.id in ended]:
+        if interface.device_index in (0, None):
+            backend.enis.pop(interface.id, None)
+    return answer
 
 
 def _modify(ctx: Context, params: dict[str, Any], proceed: Proceed) -> None:

@@ -20,10 +20,11 @@ class Bucket(Handler):
     type = "AWS::S3::Bucket"
     name_property = "BucketName"
     shape = shape(
-        "BucketEncryption BucketName! OwnershipControls PublicAccessBlockConfiguration Tags[] VersioningConfiguration",
+        "BucketEncryption BucketName! LifecycleConfiguration OwnershipControls PublicAccessBlockConfiguration Tags[] "
+        "VersioningConfiguration",
         unsupported="AbacStatus AccelerateConfiguration AccessControl AnalyticsConfigurations BucketNamePrefix BucketNamespace "
         "CorsConfiguration "
-        "IntelligentTieringConfigurations InventoryConfigurations LifecycleConfiguration LoggingConfiguration MetadataConfiguration "
+        "IntelligentTieringConfigurations InventoryConfigurations LoggingConfiguration MetadataConfiguration "
         "MetadataTableConfiguration MetricsConfigurations NotificationConfiguration ObjectLockConfiguration ObjectLockEnabled "
         "ReplicationConfiguration WebsiteConfiguration",
         BucketEncryption=shape(
@@ -32,6 +33,17 @@ class Bucket(Handler):
                 "BucketKeyEnabled ServerSideEncryptionByDefault",
                 unsupported="BlockedEncryptionTypes",
                 ServerSideEncryptionByDefault="KMSMasterKeyID SSEAlgorithm*",
+            ),
+        ),
+        LifecycleConfiguration=shape(
+            "Rules*[]",
+            unsupported="TransitionDefaultMinimumObjectSize",
+            Rules=shape(
+                "AbortIncompleteMultipartUpload ExpirationInDays Id NoncurrentVersionExpiration Prefix Status*",
+                unsupported="ExpirationDate ExpiredObjectDeleteMarker NoncurrentVersionExpirationInDays NoncurrentVersionTransition "
+                "NoncurrentVersionTransitions ObjectSizeGreaterThan ObjectSizeLessThan TagFilters Transition Transitions",
+                AbortIncompleteMultipartUpload="DaysAfterInitiation*",
+                NoncurrentVersionExpiration="NoncurrentDays* NewerNoncurrentVersions",
             ),
         ),
         OwnershipControls=shape("Rules*[]", Rules="ObjectOwnership"),
@@ -70,6 +82,7 @@ class Bucket(Handler):
             status = (versions or {"Status": "Suspended"})["Status"]
             request.call("s3", "PutBucketVersioning", **bucket, VersioningConfiguration={"Status": status})
         self._encryption(request, old)
+        self._lifecycle(request, old)
         owners = request.get("OwnershipControls")
         if owners and owners != old.get("OwnershipControls"):
             request.call("s3", "PutBucketOwnershipControls", **bucket, OwnershipControls=owners)
@@ -86,6 +99,14 @@ class Bucket(Handler):
                 for rule in wanted["ServerSideEncryptionConfiguration"]
             ]
             request.call("s3", "PutBucketEncryption", Bucket=request.physical, ServerSideEncryptionConfiguration={"Rules": rules})
+
+    def _lifecycle(self, request: Request, old: dict[str, Any]) -> None:
+        wanted = request.get("LifecycleConfiguration")
+        if wanted and wanted != old.get("LifecycleConfiguration"):
+            rules = [_rule(number, rule) for number, rule in enumerate(wanted["Rules"])]
+            request.call("s3", "PutBucketLifecycleConfiguration", Bucket=request.physical, LifecycleConfiguration={"Rules": rules})
+        elif not wanted and old.get("LifecycleConfiguration"):
+            request.call("s3", "DeleteBucketLifecycle", Bucket=request.physical)
 
     def _tag(self, request: Request) -> None:
         """S3 refuses ``aws:`` tags from anybody but AWS, and moto has no side door: the three go into its backend."""
@@ -116,6 +137,17 @@ class Bucket(Handler):
             "DualStackDomainName": f"{name}.s3.dualstack.{region}.{suffix}",
             "WebsiteURL": f"http://{name}.s3-website-{region}.{suffix}",
         }
+
+
+def _rule(number: int, rule: dict[str, Any]) -> dict[str, Any]:
+    """A lifecycle rule in the API's words, which has the days of an expiration one level deeper and wants a filter."""
+    made: dict[str, Any] = {"ID": rule.get("Id", f"rule-{number}"), "Status": rule["Status"], "Filter": {"Prefix": rule.get("Prefix", "")}}
+    if "ExpirationInDays" in rule:
+        made["Expiration"] = {"Days": int(rule["ExpirationInDays"])}
+    for name in ("AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration"):
+        if name in rule:
+            made[name] = {key: int(value) for key, value in rule[name].items()}
+    return made
 
 
 class BucketPolicy(Handler):

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Run InstantStart's container as it is meant to run: not root, nothing writable but its data, closed to all but this machine.
+#
+#   INSTANTSTART_IMAGE=REGISTRY/instantstart:0.1.0 deploy/container/start-prod.sh
+#
+# Settings come from the environment or /etc/instantstart/host.env (docs/settings.md); AWS credentials from the instance's role, or
+# from the AWS_* variables. The console listens on 127.0.0.1 only: reach it through SSM port forwarding, SSH, or a proxy with TLS.
+set -eu
+
+file=/etc/instantstart/host.env
+if [ -r "$file" ]; then
+  while IFS='=' read -r name value; do
+    case "$name" in '' | \#*) continue ;; esac
+    [ -n "$(printenv "$name" || true)" ] || export "$name=$value"
+  done < "$file"
+fi
+
+: "${INSTANTSTART_IMAGE:?Name the image to run, as in INSTANTSTART_IMAGE=REGISTRY/instantstart:0.1.0}"
+data=${INSTANTSTART_HOST_DATA:-/var/lib/instantstart}
+port=${INSTANTSTART_HOST_PORT:-3099}
+engine=${CONTAINER_ENGINE:-docker}
+uid=10001
+command -v "$engine" > /dev/null || { echo "There is no $engine on this machine. Install it, or set CONTAINER_ENGINE." >&2; exit 1; }
+
+mkdir -p "$data"
+chmod 0700 "$data"
+[ "$(id -u)" != 0 ] || chown "$uid:$uid" "$data"
+
+set -- run --rm --name instantstart --init --read-only --tmpfs /tmp:rw,noexec,nosuid,size=256m \
+  --user "$uid:$uid" --cap-drop ALL --security-opt no-new-privileges --pids-limit 512 --memory "${INSTANTSTART_HOST_MEMORY:-2g}" \
+  --volume "$data:/var/lib/instantstart" --publish "127.0.0.1:$port:3099" --stop-timeout 30
+# By name, not by value: what is secret never stands in the process list.
+for name in $(env | sed -n 's/^\(INSTANTSTART_[A-Z_]*\|AWS_[A-Z_]*\)=.*/\1/p'); do
+  case "$name" in
+    INSTANTSTART_IMAGE | INSTANTSTART_HOST_* | INSTANTSTART_BACKUP_BUCKET | INSTANTSTART_DATA_DIR | INSTANTSTART_HOST | INSTANTSTART_PORT) ;;
+    *) [ -z "$(printenv "$name" || true)" ] || set -- "$@" --env "$name" ;;
+  esac
+done
+exec "$engine" "$@" "$INSTANTSTART_IMAGE"
