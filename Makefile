@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export INSTANTSTART_SKIP_UI := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test ui demo test test-all test-slow lint types contracts bench lock clean docs kube-reference
+.PHONY: help setup setup-test ui demo test test-all test-slow lint types contracts bench lock clean docs weather-report kube-reference
 
 help: ## List the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,9 @@ bench: setup-test ## Measure: pipeline, reaction, start, memory, catalogue; prin
 docs: setup-test ## Write the generated tables of docs/ anew
 	$(BIN)/python tools/generate_docs.py
 	$(BIN)/python tools/generate_policies.py
+
+weather-report: setup-test ## Take what the weather's runs found into the ledger, and draw docs/weather-report.md
+	$(BIN)/python -m tests.weather.ledger
 
 kube-reference: setup-test ## Start a real Kubernetes on loopback for the differential tests (ARGS=--stop ends it)
 	@PYTHON=$(abspath $(BIN)/python) tools/kube-reference $(ARGS)

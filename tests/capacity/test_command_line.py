@@ -67,6 +67,9 @@ def test_operations_are_begun_and_what_is_so_already_starts_nothing(line: None, 
     door.call("POST", f"/operations/{begun['id']}:cancel")
     assert cli.run(["group", "scale", "workers", "1", *IN, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["group"]["count"] == door.get(f"{GROUPS}/workers")["group"]["count"]
+    assert cli.run(["group", "scale", "workers", "1", *IN]) == 0
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.strip()) == ("", "workers is as asked already; nothing was changed.")
 
 
 def test_an_offering_is_shown_with_its_price_and_a_purchase_asks_first(line: None, capsys: pytest.CaptureFixture[str]) -> None:

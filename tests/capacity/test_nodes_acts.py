@@ -16,6 +16,7 @@ from instantstart.capabilities.capacity.nodes.judging import Before
 from instantstart.capabilities.capacity.nodes.rules import Action
 from instantstart.capabilities.room import Room
 from instantstart.ensure import drains, nodes
+from instantstart.operations.declare import Cut
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,28 @@ def test_a_replaced_node_is_another_instance_with_the_same_logical_id(standing: 
     assert now.instance_id == told["instance_id"] != node.instance_id
     assert len(standing.asked("BatchReplaceClusterNodes", since)) == 1
     assert standing.group()["TargetCount"] == 4
+
+
+def test_what_a_cancelled_drain_leaves_is_told_and_given_back_on_request(standing: Standing) -> None:
+    first, second = standing.nodes()[:2]
+    wish = standing.prepared(Action.reboot, specs.RebootNodes(nodes=[first.key]))
+    cut = standing.crank.run(WORKFLOWS["node.reboot"], wish.target, "drain")
+    node = str(first.node_name)
+    assert standing.kube.get("Node", node)["spec"]["unschedulable"]
+    told = stages.left_cordoned(Cut(wish.target, cut.learned, {"baseline", "drain"}))
+    assert told is not None
+    assert (told.code, told.evidence["nodes"]) == ("node.left_cordoned", [node])
+    assert stages.left_cordoned(Cut(wish.target, cut.learned, {"baseline"})) is None
+    standing.kube.patch("Node", str(second.node_name), {"spec": {"unschedulable": True}})
+    given = plans.uncordon(standing.room, TAG, specs.UncordonNodes(nodes=[node, second.key]))
+    assert given.uncordoned == (node,)
+    assert list(given.left) == [second.node_name]
+    assert "kubectl uncordon" in given.left[str(second.node_name)]
+    assert not standing.kube.get("Node", node)["spec"].get("unschedulable")
+    standing.kube.patch("Node", str(second.node_name), {"spec": {"unschedulable": None}})
+    with pytest.raises(problems.Invalid) as wrong:
+        plans.uncordon(standing.room, TAG, specs.UncordonNodes(nodes=["i-0000000000000bad0"]))
+    assert wrong.value.fields[0].pointer == "/nodes/0"
 
 
 def test_a_node_that_hyperpod_replaces_while_we_look_is_not_replaced_again(standing: Standing) -> None:

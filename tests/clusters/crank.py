@@ -17,7 +17,7 @@ from tests.clusters.worlds import SandboxProcess
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.operations.declare import Run, Stage, Together, Workflow
-from instantstart.operations.reactions import Reaction, overdue, pause_seconds, reaction_to
+from instantstart.operations.reactions import Reaction, last_word, pause_seconds, reaction_to
 
 MOST_TICKS = 4000
 Discard = Callable[[str, Outcome], bool]
@@ -156,7 +156,7 @@ class Crank:
 
     def _wait(self, turned: Turned, standing: _Standing, wait: Wait, problem: problems.Problem | None) -> None:
         if _waited(turned, standing) >= standing.stage.within:
-            self._stop(turned, standing, problem or overdue(standing.stage.name, standing.stage.within, wait.because), "blocked")
+            self._stop(turned, standing, problem or last_word(standing.stage.name, standing.stage.within, wait), "blocked")
             return
         turned.said.append((standing.stage.name, wait.because))
         standing.next_at = turned.seconds + max(wait.seconds, 0.1)

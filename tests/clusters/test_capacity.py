@@ -51,9 +51,15 @@ def test_capacity_that_never_comes_blocks_with_the_reason_after_the_deadline_and
     stuck = crank.turn(begun)
     assert (stuck.status, stuck.stopped_at) == ("blocked", "nodes")
     assert stuck.problem is not None
-    assert stuck.problem.code == "operation.stage_overdue"
-    assert "1/2 nodes Running" in stuck.problem.detail
-    assert "capacity" in stuck.problem.detail
+    assert stuck.problem.code == "capacity.exhausted"
+    assert f"no on-demand capacity of {TYPE} in us-west-2a (usw2-az2) for 3." in stuck.problem.detail
+    assert "1/2 nodes run" in stuck.problem.detail
+    hint = str(stuck.problem.hint)
+    assert "Retry to go on waiting" in hint
+    assert "another zone that offers the type: us-west-2" in hint
+    assert "us-west-2a" not in hint
+    assert "scale to 1, which run" in hint
+    assert stuck.problem.evidence["other_types"], "types of the family that this account has quota for"
     cluster = sandbox.client("sagemaker").describe_cluster(ClusterName=ready.site.names.hyperpod_cluster)
     assert cluster["ClusterStatus"] == "InService"
 

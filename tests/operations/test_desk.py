@@ -142,6 +142,26 @@ def test_a_cancel_takes_effect_although_the_wait_is_long(house: House) -> None:
     house.until(house.engine.retry(operation.id, "id-person"), "succeeded")
 
 
+def test_a_cancel_says_what_it_leaves_behind_and_a_retry_forgets_it(house: House) -> None:
+    operation = house.start("toy.leaving", "a", seconds=600)
+    house.until(operation, "waiting")
+    house.engine.cancel(operation.id, "id-person")
+    ended = house.until(operation, "cancelled")
+    assert ended.problem is not None
+    assert ended.problem["code"] == "toy.left"
+    assert ended.next_step == "Sweep up."
+    house.world.mark("open/a")
+    done = house.until(house.engine.retry(operation.id, "id-person"), "succeeded")
+    assert (done.problem, done.next_step) == (None, None)
+
+
+def test_what_never_began_leaves_nothing(house: House) -> None:
+    holder = house.start("toy.gate", "a", seconds=600)
+    house.until(holder, "waiting")
+    behind = house.start("toy.queued_leaving", "a")
+    assert house.until(house.engine.cancel(behind.id, "id-person"), "cancelled").problem is None
+
+
 def test_an_act_in_flight_is_finished_and_recorded_when_cancelled(house: House) -> None:
     operation = house.start("toy.slow_act", "a")
     house.engine.wait_until(operation.id, lambda _: bool(house.world.edges()), LONG)

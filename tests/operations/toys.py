@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -14,7 +15,7 @@ from tests.operations.world import World
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait
-from instantstart.operations.declare import Run, Stage, StageFunction, Together, Workflow
+from instantstart.operations.declare import Cut, Run, Stage, StageFunction, Together, Workflow
 
 DEATHS = ("before", "between", "after")
 LOOK_SECONDS = 0.05
@@ -149,6 +150,15 @@ BUILD = _workflow(
     Stage("roof", build, "Put the roof on", within=60, typical=1),
 )
 BUILD_STAGES = tuple(stage.name for stage in BUILD.stages())
+
+
+def left(cut: Cut) -> problems.Problem | None:
+    """What a cancel leaves once the gate was begun."""
+    return problems.Blocked("toy.left", "Dust is left.", hint="Sweep up.") if "gate" in cut.begun else None
+
+
+LEAVING = dataclasses.replace(_workflow("toy.leaving", Stage("gate", gate, "Wait for the gate", within=600)), left_behind=left)
+QUEUED_LEAVING = dataclasses.replace(LEAVING, name="toy.queued_leaving", queueable=True)
 CROWD = _workflow("toy.crowd", Stage("hold", crowd, "Hold the subject", within=600), queueable=True)
 GATE = _workflow("toy.gate", Stage("gate", gate, "Wait for the gate", within=600, typical=10), Stage("behind", build, "Build behind it"))
 IMPATIENT = _workflow("toy.impatient", Stage("gate", gate, "Wait for the gate, not long", within=0.6, typical=0.1))
@@ -161,4 +171,4 @@ WALLS = _workflow(
     "toy.walls", Together((Stage("gate", gate, "Wait for the gate", within=600), Stage("wall", build, "Build a wall", within=0.5)))
 )
 BLIND = _workflow("toy.blind", Stage("act", blind, "Act without looking"))
-ALL = (BLIND, BUILD, CROWD, GATE, IMPATIENT, SLUGGISH, SLOW_ACT, ALREADY, OBJECT, SECRET, WALLS)
+ALL = (BLIND, BUILD, CROWD, GATE, IMPATIENT, SLUGGISH, SLOW_ACT, ALREADY, OBJECT, SECRET, WALLS, LEAVING, QUEUED_LEAVING)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
-from tests.weather import derive, scenarios
+from tests.weather import derive, ledger, scenarios
+from tests.weather.profiles import PROFILES
 
 
 def test_every_workflow_has_one_scenario_and_every_scenario_a_workflow() -> None:
@@ -23,6 +24,44 @@ def test_what_is_asked_can_be_derived_without_a_world(scenario: scenarios.Scenar
     place: Any = SimpleNamespace(place=lambda: {"tag": "demo", "region": "us-west-2", "zone": "usw2-az2", "instance_type": "ml.g5.8xlarge"})
     spec = scenario.spec(place)
     assert scenario.declared.subject(spec)
+
+
+def test_the_page_is_drawn_from_the_ledger() -> None:
+    drawn = ledger.page([(each.name, each.says) for each in PROFILES])
+    assert ledger.PAGE.read_text() == drawn, "run make weather-report"
+
+
+@pytest.mark.parametrize(
+    ("point", "trial"),
+    [
+        ("throttle (journey)", "throttle"),
+        ("storm (cluster.create)", "storm"),
+        ("before eks:CreateAddon (stages going on: -)", "halt"),
+        ("after, not recorded: eks:CreateAddon (stages going on: s3_csi)", "hold"),
+        ("stage nodes begun", "begun"),
+        ("random instants, seed 3", "random"),
+        ("cut after 5 looks", "cut"),
+        ("AWS itself killed four times", "AWS itself killed four times"),
+    ],
+)
+def test_every_point_belongs_to_a_trial(point: str, trial: str) -> None:
+    assert ledger.trial_of(point) == trial
+
+
+def test_results_are_taken_together_by_workflow_and_trial() -> None:
+    rows = [
+        {
+            "workflow": "a",
+            "point": f"before x:{n}",
+            "ended": "succeeded",
+            "world": "equal" if n else "twice",
+            "on": f"2026-11-3{n}",
+            "commit": "c",
+        }
+        for n in range(2)
+    ]
+    (cell,) = ledger.cells(rows)
+    assert (cell.points, cell.right, cell.on, cell.wrong) == (2, 1, "2026-11-31", ("before x:0: succeeded; twice",))
 
 
 def test_the_journey_ends_with_the_deletion_and_begins_from_nothing() -> None:

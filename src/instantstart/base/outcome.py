@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from instantstart.base.problems import Problem
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,16 @@ class Done:
 
 @dataclass(frozen=True)
 class Wait:
-    """Ask again after ``seconds`` (of the world's time). ``because`` is one sentence a person can read."""
+    """Ask again after ``seconds`` (of the world's time). ``because`` is one sentence a person can read.
+
+    ``overdue`` makes what the stage is blocked with when its deadline passes in this wait (it may look around, once); left out,
+    the engine says that it took too long.
+    """
 
     seconds: float
     because: str
     progress: Progress | None = None
+    overdue: Callable[[], Problem] | None = field(default=None, compare=False, repr=False)
 
 
 Outcome = Done | Wait

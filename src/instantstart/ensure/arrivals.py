@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from instantstart.aws.session import Aws
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
-from instantstart.ensure import hyperpod, nodes, offers
+from instantstart.ensure import hyperpod, nodes, offers, shortages
+from instantstart.ensure.shortages import Shortage
 from instantstart.kube.client import KubeCluster
 
 NODES_TYPICAL, JOIN_TYPICAL, CHECK_TYPICAL, GONE_TYPICAL = 60.0, 60.0, 5400.0, 60.0
@@ -63,7 +65,18 @@ def await_running(aws: Aws, cluster: Mapping[str, Any], group: Mapping[str, Any]
     reason = None if len(running) + len(checking) >= wanted else why_late(aws, cluster, group, seen)
     told += f"; last problem: {reason}" if reason else ""
     typical = CHECK_TYPICAL if checking else NODES_TYPICAL
-    return Wait(pace(waited_seconds, typical, near_from=0), told, Progress(len(running), wanted, "nodes"))
+    short = _shortage(cluster, group, seen, wanted, (waited_seconds, reason)) if shortages.is_one(reason) and reason else None
+    last_word = partial(shortages.exhausted, aws, short) if short else None
+    return Wait(pace(waited_seconds, typical, near_from=0), told, Progress(len(running), wanted, "nodes"), last_word)
+
+
+def _shortage(cluster: Mapping[str, Any], group: Mapping[str, Any], seen: Nodes, wanted: int, late: tuple[float, str]) -> Shortage | None:
+    """``late``: seconds waited, and the reason."""
+    if not group.get("InstanceType"):
+        return None
+    subnets = (group.get("OverrideVpcConfig") or cluster.get("VpcConfig") or {}).get("Subnets") or [""]
+    spot = hyperpod.capacity_type(dict(group)) == "spot"
+    return Shortage(str(group["InstanceType"]), str(subnets[0]), spot, len(seen.having(RUNNING)), wanted, *late)
 
 
 def why_late(aws: Aws, cluster: Mapping[str, Any], group: Mapping[str, Any], seen: Nodes) -> str | None:

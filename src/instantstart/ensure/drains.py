@@ -148,6 +148,19 @@ def drain(cluster: KubeCluster, node_names: Collection[str], waited_seconds: flo
     return Wait(_LOOK_SECONDS, because, Progress(len(nodes) - len({pod.spec.node_name for pod in left}), len(nodes), "nodes empty"))
 
 
+def left_cordoned(tag: str, node_names: Collection[str]) -> problems.Blocked | None:
+    """What a cancel leaves of a drain: nodes that take no pods, until somebody lets them. None when there is none."""
+    names = sorted(node_names)
+    if not names:
+        return None
+    return problems.Blocked(
+        "node.left_cordoned",
+        f"Cancelled while nodes were being emptied: {shown(names)} take no new pods until they are uncordoned.",
+        hint="Retry to go on, or uncordon the nodes, so that they take pods again.",
+        evidence={"nodes": names[:100]},
+    )
+
+
 def uncordon(cluster: KubeCluster, node_names: Collection[str]) -> None:
     """Let pods onto nodes again that a drain of ours cordoned; nodes that somebody else cordoned, and gone ones, are left alone."""
     for name in sorted(node_names):

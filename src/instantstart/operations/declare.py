@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
 
 from instantstart.base.outcome import Outcome
+from instantstart.base.problems import Problem
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,15 @@ class Run:
 
 
 StageFunction = Callable[[Any, Run], Outcome]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a cancel took effect: what was asked, what the stages had learned, and which of them had begun."""
+
+    spec: Any
+    learned: Mapping[str, Mapping[str, Any]]
+    begun: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,8 @@ class Workflow:
     steps: tuple[Step, ...]
     #: keeps the database readable when a stage is renamed: {old: new}
     renamed: Mapping[str, str] = field(default_factory=dict)
+    #: what a cancel leaves behind that a person may want to put back, as a Problem with the way to do it; None: nothing. Pure
+    left_behind: Callable[[Cut], Problem | None] | None = None
     #: which operations an identical request may join while active; a different one is a Conflict
     destructive: bool = False
     #: True: behind another operation on the same subject it waits its turn, instead of being refused with a Conflict

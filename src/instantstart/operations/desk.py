@@ -15,6 +15,7 @@ from instantstart.base import problems
 from instantstart.operations.declare import Workflow
 from instantstart.operations.journal import Journal
 from instantstart.operations.record import EXECUTING, HOLDING, RETRYABLE, TERMINAL, OperationStatus, StageStatus
+from instantstart.operations.ticking import left_behind
 from instantstart.store import Store, new_id
 from instantstart.store.records import OperationRow, Repeat, StageRow
 
@@ -155,7 +156,8 @@ class Desk:
                 self._rows.update(row.id, cancel_by=caller)
                 self._journal.tell(row.id, f"Cancel asked by {self._journal.name_of(caller)}; takes effect between looks")
             else:
-                self._journal.end(row, OperationStatus.cancelled, f"Cancelled by {self._journal.name_of(caller)}", None, now)
+                left = left_behind(self._workflows.get(row.workflow), row, self._rows.stages(row.id))
+                self._journal.end(row, OperationStatus.cancelled, f"Cancelled by {self._journal.name_of(caller)}", left, now)
             return self._rows.get(row.id)
 
     def decide(self, operation_id: str, caller: str, *, grant: bool) -> OperationRow:

@@ -199,7 +199,9 @@ class _Script:
         return self._engine._ticker.tick(operation_id, execution, name, misses)
 
     def settle(self, operation_id: str, execution: int, names: tuple[str, ...]) -> bool:
-        goes_on = settle(self._engine._store, self._engine._journal, operation_id, execution, names)
+        engine = self._engine
+        workflow = engine._workflows.get(engine._store.operations.get(operation_id).workflow)
+        goes_on = settle(engine._store, engine._journal, operation_id, execution, names, workflow)
         if not goes_on:
             self._next(operation_id)
         return goes_on

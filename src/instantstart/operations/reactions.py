@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from instantstart.base import problems
+from instantstart.base.outcome import Wait
 
 FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
@@ -39,6 +40,16 @@ def pause_seconds(misses: int, problem: problems.Problem) -> float:
     return max(pause, float(problem.retry_after_seconds)) if isinstance(problem, problems.Busy) else pause
 
 
+def last_word(stage: str, within_seconds: float, wait: Wait) -> problems.Problem:
+    """The Problem of a wait whose deadline has passed: its own, else that it took too long."""
+    if wait.overdue is not None:
+        try:
+            return wait.overdue()
+        except problems.Problem as problem:  # what it wanted to look at could not be read: say what was known
+            return overdue(stage, within_seconds, f"{wait.because} ({problem.detail})")
+    return overdue(stage, within_seconds, wait.because)
+
+
 def overdue(stage: str, within_seconds: float, because: str | None) -> problems.Blocked:
     """The Problem of a stage whose deadline has passed. It waited too long, which is not the same as having failed."""
     last = f" Last seen: {because}" if because else ""
@@ -64,6 +75,8 @@ def next_step(status: str, problem: problems.Problem | None) -> str | None:
     """What a person does about an operation that stands at ``status``. None: nothing."""
     if status == "awaiting_approval":
         return "A person approves or rejects it."
+    if status == "cancelled":
+        return problem.hint if problem is not None else None
     if status not in ("blocked", "failed"):
         return None
     advice = problem.hint if problem is not None and problem.hint else "Mend the cause"

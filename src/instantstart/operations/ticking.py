@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
@@ -12,9 +12,9 @@ from pydantic import BaseModel, ValidationError
 from instantstart.base import log, problems
 from instantstart.base.clock import Clock
 from instantstart.base.outcome import Done, Wait
-from instantstart.operations.declare import Run, Stage, Workflow
+from instantstart.operations.declare import Cut, Run, Stage, Workflow
 from instantstart.operations.journal import Journal, is_executing
-from instantstart.operations.reactions import Reaction, crashed, overdue, pause_seconds, reaction_to
+from instantstart.operations.reactions import Reaction, crashed, last_word, pause_seconds, reaction_to
 from instantstart.operations.record import FINISHED, OperationStatus, StageStatus
 from instantstart.store import Store
 from instantstart.store.records import OperationRow, StageRow
@@ -116,7 +116,7 @@ class Ticker:
     def _wait(self, stage: Stage, row: StageRow, wait: Wait, problem: problems.Problem | None) -> Tick:
         left = max(stage.within - self._waited(row), stage.within * _FAIR_SHARE - self._looked(row))
         if left <= 0:
-            self._journal.stage_stopped(row, StageStatus.blocked, problem or overdue(stage.name, stage.within, wait.because))
+            self._journal.stage_stopped(row, StageStatus.blocked, problem or last_word(stage.name, stage.within, wait))
             return Tick()
         self._journal.stage_waits(row, wait, problem)
         return Tick(min(wait.seconds, left))
@@ -147,7 +147,20 @@ def read_spec(workflow: Workflow, operation: OperationRow) -> BaseModel | proble
         )
 
 
-def settle(store: Store, journal: Journal, operation_id: str, execution: int, names: tuple[str, ...]) -> bool:
+def left_behind(workflow: Workflow | None, operation: OperationRow, rows: Sequence[StageRow]) -> problems.Problem | None:
+    """What a cancelled operation leaves, when its workflow says so."""
+    if workflow is None or workflow.left_behind is None:
+        return None
+    spec = read_spec(workflow, operation)
+    if isinstance(spec, problems.Problem):
+        return None
+    learned = {row.name: row.learned or {} for row in rows if row.status in FINISHED}
+    return workflow.left_behind(Cut(spec, learned, frozenset(row.name for row in rows if row.started_at is not None)))
+
+
+def settle(
+    store: Store, journal: Journal, operation_id: str, execution: int, names: tuple[str, ...], workflow: Workflow | None = None
+) -> bool:
     """All of one step have come to rest: say where the operation stands. True: the next step may run."""
     operation = store.operations.get(operation_id)
     with journal.writing(f"subject/{operation.subject}") as now:
@@ -163,7 +176,8 @@ def settle(store: Store, journal: Journal, operation_id: str, execution: int, na
                 return False
         if all(row.status in FINISHED for row in rows):
             return True
-        journal.end(operation, OperationStatus.cancelled, f"Cancelled by {journal.name_of(operation.cancel_by)}", None, now)
+        left = left_behind(workflow, operation, store.operations.stages(operation_id))
+        journal.end(operation, OperationStatus.cancelled, f"Cancelled by {journal.name_of(operation.cancel_by)}", left, now)
         return False
 
 

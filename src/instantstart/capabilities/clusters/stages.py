@@ -6,6 +6,7 @@ join, bucket, claim, verify. What stands between the cloud and these functions i
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -28,6 +29,7 @@ from instantstart.ensure import (
     offers,
     s3_driver,
     scripts,
+    shortages,
     slots,
     stacks,
     strangers,
@@ -369,7 +371,13 @@ def await_nodes(room: Room, run: Run) -> Outcome:
         return Done({"running": seen.running, "wanted": seen.wanted})
     last = f"; last problem: {_advised(where, run, have, seen.reason)}" if seen.reason else ""
     told = f"{seen.running}/{seen.wanted} nodes Running{last}"
-    return Wait(pace(run.waited_seconds, NODES_TYPICAL, near_from=0), told, Progress(seen.running, seen.wanted, "nodes"))
+    short = partial(shortages.exhausted, where.aws, _shortage(run, seen)) if shortages.is_one(seen.reason) else None
+    return Wait(pace(run.waited_seconds, NODES_TYPICAL, near_from=0), told, Progress(seen.running, seen.wanted, "nodes"), short)
+
+
+def _shortage(run: Run, seen: hyperpod.Arrival) -> shortages.Shortage:
+    subnet, spot = run.learned.get("subnet", {}).get("subnet_id", ""), run.spec.capacity_type == "spot"
+    return shortages.Shortage(run.spec.instance_type, subnet, spot, seen.running, seen.wanted, run.waited_seconds, str(seen.reason))
 
 
 def _advised(where: Site, run: Run, have: dict[str, Any], reason: str) -> str:

@@ -106,6 +106,20 @@ def health(cluster: ClusterArgument = None, output: Output = TABLE) -> None:
 
 
 @app.command()
+def uncordon(nodes: Nodes, cluster: Cluster = None, output: Output = TABLE) -> None:
+    """Let nodes take pods again that a cancelled operation left cordoned."""
+    with client() as http:
+        told = http.call("POST", cluster_path(chosen_cluster(http, cluster)) + "/node-uncordons", body={"nodes": nodes})
+    if output is not TABLE:
+        show.data(told, output)
+        return
+    for name in told["uncordoned"]:
+        show.note(f"{name} takes pods.")
+    for name, why in told["left"].items():
+        show.note(f"{name}: {why}")
+
+
+@app.command()
 def events(
     cluster: ClusterArgument = None,
     node: Annotated[str | None, typer.Option("--node", help="Only this node: any name of it.")] = None,

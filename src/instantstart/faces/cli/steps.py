@@ -68,7 +68,7 @@ def begin(http: Client, method: str, path: str, how: How, body: Mapping[str, Any
         show_plan(answer, how.output)
         return
     if "stages" not in (answer or {}):  # equal already: nothing was started
-        show.thing(answer, how.output)
+        _say_already(answer or {}, how.output)
         return
     if how.wait:
         raise typer.Exit(watch.verdict(watch.follow(http, answer, how.output), how.output))
@@ -76,6 +76,17 @@ def begin(http: Client, method: str, path: str, how: How, body: Mapping[str, Any
         show.note(f"{answer['title']}: {answer['status']}. Follow it: instantstart operation watch {answer['id']}")
         return
     show.data(answer, how.output)
+
+
+def _say_already(answer: Mapping[str, Any], output: show.Format) -> None:
+    """Nothing was started: the plan says why, where the answer is one; else that the thing is as asked."""
+    if output is not TABLE:
+        show.data(answer, output)
+    elif {"make", "change", "keep"} <= set(answer):
+        show_plan(answer, output)
+    else:
+        named = (each for each in (answer, *answer.values()) if isinstance(each, Mapping) and each.get("name"))
+        show.note(f"{next(named, {'name': 'It'})['name']} is as asked already; nothing was changed.")
 
 
 def show_plan(plan: Mapping[str, Any], output: show.Format, *, note: bool = False) -> None:

@@ -124,6 +124,7 @@ TOOLS: tuple[Tool, ...] = (
     _node("node_delete", "Delete just these nodes; target counts go down.", _DESTROYS),
     _node("node_move", "Let nodes belong to another group of the same type."),
     _node("node_check", "Start deep health checks; nodes take no pods for 1-2 h."),
+    Tool("node_uncordon", "Uncordon nodes that a cancelled operation left cordoned.", _O, _CHANGES, "node_list", area=Area.capacity),
     _node("software_update", "Newer HyperPod software for groups of nodes, in batches if asked."),
     Tool("cluster_candidates", "List EKS clusters that others made and that could be imported.", area=Area.capacity),
     Tool(
@@ -206,11 +207,28 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool("feature_repair", "Put broken identity chains right again.", _O, _CHANGES, "operation_wait", _OPERATION, area=Area.features),
     Tool("feature_upgrade", "Upgrade a feature's add-on.", _O, _CHANGES, "operation_wait", _OPERATION, area=Area.features),
-    Tool("volume_list", "List volume claims: what each shows, whether bound, pods that use it.", area=Area.storage),
+    Tool("training_job_list", "List training jobs with status and why those that wait do.", area=Area.training),
+    Tool("training_job_get", "Show one training job: pods, recovery budget used, events, why it does not run.", area=Area.training),
+    Tool("training_job_preview", "Show the exact objects, arguments and findings of a job; changes nothing.", area=Area.training),
+    Tool("training_log_rules_try", "Try log rules on sample log text; changes nothing.", area=Area.training),
+    Tool(
+        "training_job_submit", "Submit a training job. Look at dry_run=true first: its findings say what is in the way. "
+        "The operation ends when the job runs; the job's own end is in training_job_get.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.training,
+    ),
+    Tool(
+        "training_job_resubmit", "Submit a job once more, under the next free name unless said otherwise.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.training,
+    ),
+    Tool(
+        "training_job_delete", "End a training job. Call with dry_run=true first: where its plan has an approval, pass that.",
+        _O, _DESTROYS, "operation_wait", _OPERATION, area=Area.training,
+    ),
     Tool(
         "logs_read", "Read the last log lines of a pod, training job, deployment, endpoint or selector; search filters.",
         shape=Shape.logs, hides=frozenset({"job_kind"}), area=Area.training,
     ),
+    Tool("volume_list", "List volume claims: what each shows, whether bound, pods that use it.", area=Area.storage),
     Tool("volume_get", "Show one volume claim: options, users, why it is not bound.", area=Area.storage),
     Tool("file_system_list", "List FSx for Lustre file systems, those that fit first.", area=Area.storage),
     Tool("object_list", "Browse a bucket: folders and objects with sizes, page by page.", area=Area.storage),

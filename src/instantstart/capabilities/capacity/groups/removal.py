@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.capacity.groups import rules
 from instantstart.capabilities.room import Room
 from instantstart.ensure import arrivals, drains, groups, nodes, scaling
 from instantstart.ensure.sites import site
-from instantstart.operations.declare import Run
+from instantstart.operations.declare import Cut, Run
 
 
 def empty(room: Room, run: Run) -> Outcome:
@@ -18,6 +19,13 @@ def empty(room: Room, run: Run) -> Outcome:
     kube = where.kube(room)
     mine = [n.name for n in nodes.read(kube, where.hyperpod_cluster) if n.group == spec.group]
     return drains.drain(kube, mine, run.waited_seconds, spec.drain_minutes * 60.0) or Done({"drained": mine})
+
+
+def left_cordoned(cut: Cut) -> problems.Problem | None:
+    """What a cancel between the drain and the deletion leaves."""
+    if "drain" not in cut.begun or "request" in cut.learned or not cut.spec.drain_minutes:
+        return None
+    return drains.left_cordoned(cut.spec.tag, cut.learned.get("drain", {}).get("drained", [f"of {cut.spec.group}"]))
 
 
 def request_deletion(room: Room, run: Run) -> Outcome:

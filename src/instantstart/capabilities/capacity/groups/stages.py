@@ -15,7 +15,7 @@ from instantstart.capabilities.capacity.groups import rules, specs
 from instantstart.capabilities.room import Room
 from instantstart.ensure import addresses, arrivals, drains, groups, labels, network, nodes, scaling
 from instantstart.ensure.sites import Site, site
-from instantstart.operations.declare import Run
+from instantstart.operations.declare import Cut, Run
 
 SETTLE_TYPICAL = 60.0
 #: a change that a read right after it does not show yet is waited for so long before it counts as somebody else's
@@ -172,7 +172,7 @@ def await_nodes(room: Room, run: Run) -> Outcome:
 def _planned(waiting: Wait, have: Mapping[str, Any]) -> Wait:
     status = have.get("TrainingPlanStatus")
     told = f"; the training plan is {status}: no node arrives before it begins" if status in ("Scheduled", "Pending") else ""
-    return Wait(60.0 if told else waiting.seconds, waiting.because + told, waiting.progress)
+    return Wait(60.0 if told else waiting.seconds, waiting.because + told, waiting.progress, None if told else waiting.overdue)
 
 
 def _lowered(where: Site, cluster: Mapping[str, Any], have: Mapping[str, Any], wanted: int) -> problems.Conflict:
@@ -371,6 +371,13 @@ def pick_nodes(room: Room, where: Site, group: str, count: int) -> tuple[list[di
 
 def _told(node: Mapping[str, Any], name: str) -> dict[str, str]:
     return {"instance": str(node["InstanceId"]), "logical": str(node.get("NodeLogicalId", "")), "node": name}
+
+
+def left_cordoned(cut: Cut) -> problems.Problem | None:
+    """What a cancel between the drain and the removal leaves."""
+    names = [n["node"] for n in cut.learned.get("choose", {}).get("nodes", ()) if n["node"]]
+    is_between = "drain" in cut.begun and "shrink" not in cut.learned and cut.spec.drain_minutes
+    return drains.left_cordoned(cut.spec.tag, names) if is_between else None
 
 
 def drain(room: Room, run: Run) -> Outcome:

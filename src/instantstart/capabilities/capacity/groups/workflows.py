@@ -51,6 +51,7 @@ SCALE_INSTANCE_GROUP = Workflow(
         _NODES,
         _SCALED,
     ),
+    left_behind=stages.left_cordoned,
 )
 DELETE_INSTANCE_GROUP = Workflow(
     "instance_group.delete",
@@ -63,6 +64,7 @@ DELETE_INSTANCE_GROUP = Workflow(
         Stage("request", removal.request_deletion, "Ask SageMaker to delete it", within=minutes(90), typical=5),
         Stage("gone", removal.await_end, "See group and nodes gone", within=minutes(120), typical=300),
     ),
+    left_behind=removal.left_cordoned,
     destructive=True,
 )
 

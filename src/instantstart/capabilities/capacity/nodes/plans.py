@@ -14,10 +14,12 @@ from instantstart.capabilities.capacity.nodes.rules import Action, Facts
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
-from instantstart.ensure import instances, sites
+from instantstart.ensure import drains, instances, sites
 from instantstart.ensure.drains import Work
 from instantstart.ensure.instances import Instance
 from instantstart.ensure.sites import Site
+from instantstart.operations.record import HOLDING
+from instantstart.store.records import OperationFilter
 
 _SHOWN = 20
 
@@ -190,3 +192,42 @@ def _up_to_date(have: Mapping[str, Any], name: str, ask: specs.UpdateSoftware) -
 def _release(have: Mapping[str, Any], name: str) -> str:
     group = next(g for g in have["InstanceGroups"] if g["InstanceGroupName"] == name)
     return str(group.get("CurrentImageReleaseVersion") or "unknown")
+
+
+@dataclass(frozen=True)
+class Uncordoned:
+    """Names of the nodes that take pods again; and of those that do not, each with the reason."""
+
+    uncordoned: tuple[str, ...]
+    left: dict[str, str]
+
+
+def uncordon(room: Room, cluster: str, ask: specs.UncordonNodes) -> Uncordoned:
+    """Let pods onto nodes that a drain of ours cordoned. Raises Invalid for unknown names, Conflict while an operation needs them empty."""
+    where = sites.find(room, cluster)
+    facts = rules.observe(room, where)
+    chosen, wrong = rules.resolve(ask.nodes, facts.instances)
+    if wrong:
+        raise problems.Invalid("node.unknown", " ".join(w.message for w in wrong), hint="List the nodes.", fields=wrong)
+    _check_idle(room, cluster, chosen)
+    kube, left = where.kube(room), dict[str, str]()
+    names = [name for each in chosen if (name := each.node_name)]
+    for name in names:
+        found = kube.find("Node", name)
+        if found is None:
+            left[name] = "It is not in Kubernetes."
+        elif drains.CORDONED not in (found["metadata"].get("annotations") or {}) and found["spec"].get("unschedulable"):
+            left[name] = f"Somebody else cordoned it: kubectl uncordon {name}."
+    done = [name for name in names if name not in left]
+    drains.uncordon(kube, done)
+    return Uncordoned(tuple(done), left)
+
+
+def _check_idle(room: Room, cluster: str, chosen: Sequence[Instance]) -> None:
+    page = room.engine.list(OperationFilter(statuses=tuple(sorted(HOLDING)), cluster=cluster), limit=200)
+    names = {name for each in chosen for name in (each.key, each.node_name, each.instance_id, f"group {each.group}") if name}
+    for operation in page.items:
+        spec = operation.spec
+        if names & {*spec.get("nodes", ()), f"group {spec.get('group')}"}:
+            told = f"The operation {operation.id} ({operation.title}) works on these nodes."
+            raise problems.Conflict("node.in_use", told, hint="Wait for its end, or cancel it.", evidence={"operation_id": operation.id})

@@ -172,6 +172,12 @@ def update_software(
     return _planned(room, caller, response, wish) if dry_run else _begun(room, caller, response, wish, key, approval)
 
 
+@router.post("/clusters/{cluster}/node-uncordons", operation_id="node_uncordon", summary="Let nodes take pods again")
+def uncordon_nodes(room: RoomDep, _caller: Operator, cluster: ClusterPath, ask: specs.UncordonNodes) -> plans.Uncordoned:
+    """Nodes that an operation of ours cordoned and left so, because it was cancelled. What others cordoned stays, and is named."""
+    return plans.uncordon(room, cluster, ask)
+
+
 def _planned(room: Room, caller: Caller, response: Response, wish: Prepared) -> Plan:
     return promise(response, approve(room, caller, wish.exact, wish.plan) if wish.needs_approval else wish.plan)
 

@@ -67,6 +67,12 @@ class CheckNodes(Ask):
     drain_minutes: DrainMinutes = 15
 
 
+class UncordonNodes(Ask):
+    """Ask for nodes to take pods again that an operation of ours cordoned and left so, because it was cancelled."""
+
+    nodes: Nodes
+
+
 BatchType = Literal["INSTANCE_COUNT", "CAPACITY_PERCENTAGE"]
 
 

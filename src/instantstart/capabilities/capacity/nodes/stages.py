@@ -19,7 +19,7 @@ from instantstart.ensure import drains, instances
 from instantstart.ensure.instances import Instance
 from instantstart.ensure.sites import Site, site
 from instantstart.kube.client import KubeCluster
-from instantstart.operations.declare import Run
+from instantstart.operations.declare import Cut, Run
 
 #: on a node: which operation has asked something of AWS about it, and how far that is known
 MARK = "instantstart.dev/asked"
@@ -110,6 +110,14 @@ def empty(room: Room, run: Run) -> Outcome:
             hint="Retry when the cluster's API answers, or ask again without a drain.",
             evidence=problem.evidence,
         ) from problem
+
+
+def left_cordoned(cut: Cut) -> problems.Problem | None:
+    """What a cancel between the drain and the way back leaves."""
+    if "drain" not in cut.begun or not cut.spec.drain_seconds or {"give_back", "delete"} & set(cut.learned):
+        return None
+    befores = (Before(**told) for told in cut.learned.get("baseline", {}).get("nodes", {}).values())
+    return drains.left_cordoned(cut.spec.tag, [name for each in befores if (name := each.name) is not None])
 
 
 def give_back(room: Room, run: Run) -> Outcome:

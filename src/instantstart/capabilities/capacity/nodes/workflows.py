@@ -17,6 +17,7 @@ REBOOT_NODES = Workflow(
     specs.NodesTarget,
     subject,
     (_BASELINE, _DRAIN, Stage("reboot", stages.reboot, "Reboot, and see the nodes Ready", within=3600, typical=180), _GIVE_BACK),
+    left_behind=stages.left_cordoned,
     destructive=True,
     queueable=True,
 )
@@ -31,6 +32,7 @@ REPLACE_NODES = Workflow(
         Stage("replace", stages.renew, "Replace, and see the new instances Ready", within=4 * 3600, typical=900),
         _GIVE_BACK,
     ),
+    left_behind=stages.left_cordoned,
     destructive=True,
     queueable=True,
 )
@@ -40,6 +42,7 @@ DELETE_NODES = Workflow(
     specs.NodesTarget,
     subject,
     (_BASELINE, _DRAIN, Stage("delete", stages.delete, "Delete, and see the nodes gone", within=3600, typical=300), _GIVE_BACK),
+    left_behind=stages.left_cordoned,
     destructive=True,
     queueable=True,
 )
@@ -57,6 +60,7 @@ CHECK_NODES = Workflow(
     specs.CheckTarget,
     specs.check_subject,
     (_BASELINE, _DRAIN, Stage("check", stages.check, "Check, and see the results", within=4 * 3600, typical=5400), _GIVE_BACK),
+    left_behind=stages.left_cordoned,
     queueable=True,
 )
 UPDATE_SOFTWARE = Workflow(
