@@ -183,6 +183,16 @@ class Names:
     def mlflow_role(self) -> str:
         return self._global("instantstart-", "-mlflow", 64)
 
+    @property
+    def mlflow_server_role(self) -> str:
+        """What tracking servers and apps themselves act as; the one above is their clients'."""
+        return self._global("instantstart-", "-mlflowsrv", 64)
+
+    @property
+    def mlflow(self) -> str:
+        """The usual name of a tracking server or app."""
+        return self._fit("instantstart-", "", 63)
+
     def roles(self) -> tuple[str, ...]:
         """Every role that may be made for the cluster outside its stack: a deletion looks for each."""
         stacked = "eks_role"

@@ -62,6 +62,13 @@ ABSOLUTE_PATH = r"^/[^\x00-\x1f\x7f:]*$"
 SOURCE_RANGE = r"^[0-9A-Fa-f:.]{2,39}/\d{1,3}$"
 MIG_SLICE = r"^[0-9]{1,2}g\.[0-9]{1,3}gb$"
 TRACKING = r"^(arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:mlflow-(tracking-server|app)/[A-Za-z0-9-]+|https?://[^\x00-\x20\x7f]+)$"
+MLFLOW_ARN = r"^arn:[a-z-]+:sagemaker:[a-z0-9-]+:\d{12}:mlflow-(tracking-server|app)/[A-Za-z0-9-]+$"
+MLFLOW_STORE = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=/-]*)?$"
+MLFLOW_VERSION = r"^\d{1,3}\.\d{1,3}(\.\d{1,3})?$"
+MLFLOW_RUN = r"^[A-Za-z0-9_-]+$"
+WEEKLY = r"^(Mon|Tue|Wed|Thu|Fri|Sat|Sun):([01]\d|2[0-3]):[0-5]\d$"
+EXTERNAL_ID = r"^[A-Za-z0-9+=,.@:/_-]+$"
+ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
 MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
 
 #: what follows "must" in a sentence
@@ -109,6 +116,13 @@ WORDS = {
     PLAIN_FOLDER: "be a folder: letters, digits, '.', '_' and '-', with single slashes between",
     MIG_SLICE: "be a MIG slice, such as 1g.10gb",
     TRACKING: "be the ARN of a tracking server or app of MLflow on SageMaker, or an address that begins with http",
+    MLFLOW_ARN: "be the ARN of a tracking server or app of MLflow on SageMaker",
+    MLFLOW_STORE: "be a folder in S3, such as s3://bucket/folder, of letters, digits, '.', '_', '=' and '-'",
+    MLFLOW_VERSION: "be a version of MLflow, such as 3.0",
+    MLFLOW_RUN: "be the id of a run",
+    WEEKLY: "be a day and a time of UTC, such as Tue:03:30",
+    EXTERNAL_ID: "have letters, digits and +=,.@:/_- only",
+    ONE_LINE: "be one line of printable characters",
     MODULE: "be the dotted name of a Python module",
     QUANTITY: "be a quantity of Kubernetes, such as 500m, 4 or 16Gi",
     VARIABLE: "be the name of an environment variable: letters, digits, '_', '.' and '-', not beginning with a digit",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from instantstart.ensure import identity, karpenter, principals, trusts
+from instantstart.ensure import identity, karpenter, principals, tracking, trusts
 from instantstart.ensure.sites import Site
 
 Statements = tuple[dict[str, Any], ...]
@@ -214,18 +214,35 @@ def tiered_checkpointing(ground: Ground) -> Chain:
 
 
 def mlflow(ground: Ground) -> Chain:
-    """Training pods that log to managed MLflow servers of this account, with artifacts in the cluster's data bucket."""
-    account = Account(ground.choice("namespace", "default"), "sagemaker-mlflow-sa", Via.annotation, True)
-    bucket = ground.arn("s3", ground.where.names.data_bucket)
-    servers = [ground.arn("sagemaker", "mlflow-tracking-server/*"), ground.arn("sagemaker", "mlflow-app/*")]
-    grants = (
-        principals.allow(["sagemaker-mlflow:*"], servers),
-        principals.allow(["s3:ListBucket"], [bucket]),
-        principals.allow(["s3:GetObject", "s3:PutObject"], [f"{bucket}/*"]),
-    )
-    trust = (ground.token(account.namespace, account.name),)
-    kept = {"namespace": account.namespace}
-    return Chain("mlflow", ground.where.names.mlflow_role, trust, (account,), (), {"mlflow": grants}, kept, ground.issuer)
+    """Training pods that log to managed MLflow: one account in each namespace, the servers and artifact folders that were chosen.
+
+    With none chosen, all of the account's, and the cluster's data bucket.
+    """
+    namespaces = ground.choice("namespace", "default").split()
+    servers, stores = ground.choice("servers", "").split(), ground.choice("artifacts", "").split()
+    accounts = tuple(Account(namespace, tracking.SERVICE_ACCOUNT, Via.annotation, True) for namespace in namespaces)
+    arns = [ground.arn("sagemaker", name) for name in servers or ("mlflow-tracking-server/*", "mlflow-app/*")]
+    grants = [principals.allow(["sagemaker-mlflow:*"], arns)]
+    apps = [arn for arn in arns if ":mlflow-app/" in arn]
+    if apps:
+        grants.append(principals.allow(["sagemaker:CallMlflowAppApi"], apps))
+    for store in stores or (ground.where.names.data_bucket,):
+        grants += _artifacts(ground, store)
+    trust = tuple(ground.token(account.namespace, account.name) for account in accounts)
+    kept = {"namespace": " ".join(namespaces)}
+    kept |= {key: " ".join(values) for key, values in (("servers", servers), ("artifacts", stores)) if values}
+    return Chain("mlflow", ground.where.names.mlflow_role, trust, accounts, (), {"mlflow": tuple(grants)}, kept, ground.issuer)
+
+
+def _artifacts(ground: Ground, store: str) -> Statements:
+    """Reading and writing below one folder of a bucket."""
+    bucket, _, folder = store.partition("/")
+    arn = ground.arn("s3", bucket)
+    listing = principals.allow(["s3:ListBucket"], [arn])
+    if not folder:
+        return listing, principals.allow(["s3:GetObject", "s3:PutObject"], [f"{arn}/*"])
+    below = {"StringLike": {"s3:prefix": [folder, f"{folder}/*"]}}
+    return {**listing, "Condition": below}, principals.allow(["s3:GetObject", "s3:PutObject"], [f"{arn}/{folder}/*"])
 
 
 def karpenter_role(ground: Ground) -> Chain:

@@ -47,6 +47,7 @@ _DERIVED = (
     "observability_role",
     "checkpoint_role",
     "mlflow_role",
+    "mlflow_server_role",
     "karpenter_role",
     "tls_bucket",
 )

@@ -1,0 +1,87 @@
+"""Which tracking servers the cluster's training pods may log to: choices of the chain ``mlflow``, kept as tags on its role."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from instantstart.base import problems
+from instantstart.base.outcome import Wait
+from instantstart.ensure import chain_steps, chains, roles, trusts
+from instantstart.ensure.chain_steps import Hands
+from instantstart.ensure.chains import REMEMBERED, Chain, Ground
+from instantstart.ensure.tracking import Server
+
+#: the most that a tag of IAM holds
+_TAG_LIMIT = 256
+_POLICY = "mlflow"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be reachable: a server or app, from the pods of some namespaces."""
+
+    server: Server
+    namespaces: tuple[str, ...]
+
+
+def resource(server: Server) -> str:
+    """The part of its ARN that tells it apart, as it is remembered."""
+    return server.arn.rsplit(":", 1)[1]
+
+
+def folder(server: Server) -> str:
+    """Its artifacts' bucket and folder, as they are remembered."""
+    return (server.artifact_store or "").removeprefix("s3://").rstrip("/")
+
+
+def remembered(ground: Ground) -> dict[str, str]:
+    """The choices that the role keeps; none when it is not there, or not ours."""
+    role = roles.find(ground.where.aws, ground.where.names.mlflow_role)
+    return chain_steps.choices(role) if role is not None and role.is_of(ground.where.tag) else {}
+
+
+def with_wish(ground: Ground, wish: Wish) -> Chain:
+    """The chain with a wish added to what it is. Raises Conflict ``mlflow.too_many`` when IAM cannot remember so many."""
+    kept = remembered(ground)
+    choices = {
+        "namespace": _joined(kept.get("namespace", "").split(), wish.namespaces),
+        "servers": _joined(kept.get("servers", "").split(), [resource(wish.server)]),
+        "artifacts": _joined(kept.get("artifacts", "").split(), [folder(wish.server)] if folder(wish.server) else []),
+    }
+    _check(choices)
+    return chains.mlflow(Ground(ground.where, ground.cluster, choices))
+
+
+def _joined(kept: Iterable[str], more: Iterable[str]) -> str:
+    return " ".join(dict.fromkeys((*kept, *more)))
+
+
+def _check(choices: Mapping[str, str]) -> None:
+    long = sorted(key for key, value in choices.items() if len(value) > _TAG_LIMIT)
+    if long:
+        raise problems.Conflict(
+            "mlflow.too_many",
+            f"The role of the pods cannot remember so many {' and '.join(long)}: a tag of IAM holds {_TAG_LIMIT} characters.",
+            hint="Delete a tracking server that is not needed, or name fewer namespaces.",
+        )
+
+
+def forget_step(hands: Hands, ground: Ground, server: Server) -> Wait | None:
+    """One step towards the pods no longer reaching a server. With the last one the whole chain goes."""
+    kept = remembered(ground)
+    servers = kept.get("servers", "").split()
+    if resource(server) not in servers:
+        return None
+    rest = [name for name in servers if name != resource(server)]
+    if not rest:
+        return chain_steps.remove_step(hands, chains.mlflow(Ground(ground.where, ground.cluster, kept)))
+    stores = [store for store in kept.get("artifacts", "").split() if store != folder(server)]
+    choices = {**kept, "servers": " ".join(rest), "artifacts": " ".join(stores)}
+    chain = chains.mlflow(Ground(ground.where, ground.cluster, choices))
+    document = json.dumps(trusts.granted(None, chain.inline[_POLICY]))
+    hands.where.aws.write("iam", "put_role_policy", RoleName=chain.role, PolicyName=_POLICY, PolicyDocument=document)
+    tags = [{"Key": REMEMBERED + key, "Value": value} for key, value in choices.items()]
+    hands.where.aws.write("iam", "tag_role", RoleName=chain.role, Tags=tags)
+    return Wait(0, f"Took {server.name} out of {chain.role}")
