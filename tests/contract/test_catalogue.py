@@ -21,7 +21,7 @@ from instantstart.faces.mcp.schemas import bind, routes
 
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
 #: POST only because its question is long
-ASKS_ONLY = {"preflight_run"}
+ASKS_ONLY = {"preflight_run", "training_job_preview", "training_log_rules_try"}
 BUDGET_TOKENS = 5000
 
 

@@ -19,6 +19,7 @@ from instantstart.capabilities.storage.downloads import routes as downloads
 from instantstart.capabilities.storage.images import routes as images
 from instantstart.capabilities.storage.objects import routes as objects
 from instantstart.capabilities.storage.volumes import routes as volumes
+from instantstart.capabilities.training.jobs import routes as jobs
 from instantstart.capabilities.training.logs import routes as logs
 
 ROUTERS = (
@@ -34,6 +35,7 @@ ROUTERS = (
     karpenter.router,
     training_plans.router,
     features.router,
+    jobs.router,
     logs.router,
     deployments.router,
     pools.router,

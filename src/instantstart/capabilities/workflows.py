@@ -14,6 +14,7 @@ from instantstart.capabilities.inference.endpoints import workflows as endpoints
 from instantstart.capabilities.inference.pools import workflows as pools
 from instantstart.capabilities.storage.downloads import workflows as downloads
 from instantstart.capabilities.storage.volumes import workflows as volumes
+from instantstart.capabilities.training.jobs import workflows as jobs
 
 WORKFLOWS = (
     *clusters.WORKFLOWS,
@@ -25,6 +26,7 @@ WORKFLOWS = (
     *karpenter.WORKFLOWS,
     *training_plans.WORKFLOWS,
     *features.WORKFLOWS,
+    *jobs.WORKFLOWS,
     *deployments.WORKFLOWS,
     *pools.WORKFLOWS,
     *endpoints.WORKFLOWS,

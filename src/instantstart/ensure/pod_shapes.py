@@ -140,6 +140,11 @@ def environment(plain: Mapping[str, str], secrets: Mapping[str, tuple[str, str]]
     return found
 
 
+def literal(text: str) -> str:
+    """A value that arrives as it is: Kubernetes would fill in ``$(NAME)`` and take ``$$`` for one dollar."""
+    return text.replace("$", "$$")
+
+
 def container_security() -> Shape:
     """No way to more rights than the image begins with. RDMA needs locked memory, which EFA's plugin grants without IPC_LOCK."""
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}

@@ -1,0 +1,1 @@
+"""Training jobs: submitted on HyperPod's operator or KubeRay, followed, explained, ended."""

@@ -1,0 +1,407 @@
+"""What can be read of training jobs: all kinds in one list, and one in full: pods, budget, events, why it does not run."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from instantstart.base import problems, quantities
+from instantstart.capabilities import paging
+from instantstart.capabilities.room import Room
+from instantstart.capabilities.training.jobs import objects, plans
+from instantstart.ensure import job_pods, job_states, nodes, pending, pending_reads, sites
+from instantstart.ensure.job_states import Budget, Held, State, Status
+from instantstart.ensure.nodes import EFA
+from instantstart.ensure.pending_words import Why, short
+from instantstart.ensure.releases import MANAGED_BY, MANAGER
+from instantstart.ensure.sites import Site
+from instantstart.kube.briefs import PodBrief
+from instantstart.kube.client import KubeCluster
+
+Sort = Literal["name", "created", "status"]
+_EVENTS_SHOWN, _PODS_SHOWN = 50, 500
+#: pods that all run for so long without the job running wait for one another
+_RENDEZVOUS_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class TrainingJobItem:
+    """A job. ``status`` is one word for all kinds, ``phase`` the cluster's own; ``because``: why it does not run."""
+
+    kind: str
+    namespace: str
+    name: str
+    status: Status
+    phase: str
+    framework: str | None
+    instance_type: str | None
+    nodes: int
+    accelerators: int
+    pods: int
+    pods_ready: int
+    restarts: int
+    queue: str | None
+    priority: str | None
+    made_here: bool
+    created_at: dt.datetime | None
+    started_at: dt.datetime | None
+    ended_at: dt.datetime | None
+    because: str | None
+
+
+@dataclass(frozen=True)
+class TrainingJobPage:
+    """One page. ``total`` and ``counts`` (by status) are of all that match; ``unknown``: what could not be read."""
+
+    items: tuple[TrainingJobItem, ...]
+    total: int
+    counts: dict[str, int]
+    cursor: str | None = None
+    unknown: str | None = None
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which jobs, in which order."""
+
+    kind: str | None = None
+    namespace: str | None = None
+    status: str | None = None
+    contains: str = ""
+    sort: Sort = "created"
+
+
+@dataclass(frozen=True)
+class TrainingPod:
+    """A pod of a job: ``role`` worker, head or submitter; ``rank`` where the operator says it."""
+
+    name: str
+    role: str
+    rank: int | None
+    phase: str
+    ready: bool
+    node: str | None
+    restarts: int
+    started_at: dt.datetime | None
+    containers: tuple[str, ...]
+    because: str | None
+
+
+@dataclass(frozen=True)
+class TrainingEvent:
+    """What the cluster said about the job or its pods."""
+
+    at: str
+    level: str
+    about: str
+    reason: str
+    untrusted_message: str
+    count: int
+
+
+@dataclass(frozen=True)
+class TrainingJobDetail:
+    """One job in full. ``why`` it does not run; ``budget``: what recovery may cost and has cost; ``held``: by the pods of an ended job."""
+
+    job: TrainingJobItem
+    uid: str
+    why: Why | None
+    budget: Budget | None
+    held: Held | None
+    pods: tuple[TrainingPod, ...]
+    pods_omitted: int
+    events: tuple[TrainingEvent, ...]
+    conditions: tuple[dict[str, Any], ...]
+    faulty: dict[str, Any] | None
+    elastic: dict[str, Any] | None
+    log_rules: tuple[dict[str, Any], ...]
+    image: str | None
+    service_account: str | None
+    mounts: tuple[str, ...]
+    resources: dict[str, str]
+    tracking: str | None
+    operation_id: str | None
+    resubmittable: bool
+    asked: dict[str, Any] | None
+    unknown: str | None = None
+
+
+def list_jobs(room: Room, tag: str, filters: Filters, limit: int, cursor: str | None) -> TrainingJobPage:
+    """One page of the jobs that match. A kind that cannot be read hides no other."""
+    kube = sites.find(room, tag).kube(room)
+    found: list[dict[str, Any]] = []
+    unread: list[str] = []
+    for kind, name in job_pods.KINDS.items():
+        if filters.kind in (None, kind):
+            found += _listed(kube, name, filters.namespace, unread)
+    found = [job for job in found if not _belongs_to_a_job(job)]
+    briefs = _briefs(room, kube, unread)
+    items = [item for job in found if _matches(item := _item(job, briefs), filters)]
+    keyed = sorted(items, key=lambda i: _key(i, filters.sort))
+    page = paging.page(keyed, lambda i: _key(i, filters.sort), limit, cursor)
+    counts: dict[str, int] = {}
+    for item in items:
+        counts[item.status] = counts.get(item.status, 0) + 1
+    return TrainingJobPage(page.items, page.total, counts, page.cursor, " ".join(unread) or None)
+
+
+def get_job(room: Room, tag: str, kind: str, namespace: str, name: str) -> TrainingJobDetail:
+    """One job. Raises NotFound ``training_job.unknown``."""
+    where = sites.find(room, tag)
+    kube = where.kube(room)
+    job = plans.get_job(kube, kind, namespace, name)
+    pods = job_pods.pods_of(kube, job)
+    state = job_states.read(job)
+    events, unknown = _events(kube, job, pods)
+    why = why_not(room, where, job, pods, state)
+    template, asked = _template(job), objects.asked_of(job)
+    container = (template.get("spec", {}).get("containers") or [{}])[0]
+    env = {e["name"]: e.get("value", "") for e in container.get("env") or () if "value" in e}
+    status = job.get("status") or {}
+    return TrainingJobDetail(
+        job=_item(job, _Briefs(_as_briefs(pods, job)), why.text if why else None),
+        uid=job["metadata"]["uid"],
+        why=why,
+        budget=job_states.budget(job),
+        held=job_states.held(state, pods),
+        pods=tuple(_pod(pod) for pod in pods[:_PODS_SHOWN]),
+        pods_omitted=max(len(pods) - _PODS_SHOWN, 0),
+        events=events,
+        conditions=tuple(dict(c) for c in status.get("conditions") or ()),
+        faulty=status.get("latestFaultyPodInstanceList"),
+        elastic=status.get("elasticScalingStatus"),
+        log_rules=tuple((job["spec"].get("runPolicy") or {}).get("logMonitoringConfiguration") or ()),
+        image=container.get("image"),
+        service_account=template.get("spec", {}).get("serviceAccountName"),
+        mounts=_mounts(template, container),
+        resources=dict((container.get("resources") or {}).get("limits") or {}),
+        tracking=env.get("MLFLOW_TRACKING_URI"),
+        operation_id=(job["metadata"].get("labels") or {}).get("instantstart.dev/operation"),
+        resubmittable=asked is not None,
+        asked=asked,
+        unknown=unknown,
+    )
+
+
+def why_not(room: Room, where: Site, job: dict[str, Any], pods: Sequence[dict[str, Any]], state: State) -> Why | None:
+    """Why a job does not run, or why it ended: its own words, its pods', its queue's; None while it runs or when it succeeded."""
+    if state.status in ("running", "succeeded", "ending"):
+        return None
+    own = job_states.own_words(state)
+    told = None if state.status == "failed" and not pods else pending_reads.explain(room, where, job, pods)
+    if own is not None and (told is None or told.kind in ("starting", "waiting") or state.status == "recovering"):
+        return own if told is None or state.status == "failed" else _joined(own, told)
+    if own is not None and told is not None:
+        return _joined(own, told)
+    return told or _stuck(job, pods, state)
+
+
+def _joined(own: Why, told: Why) -> Why:
+    """The job's own words, and what its pods say: one sentence after the other."""
+    return Why(told.code, told.kind, f"{own.text} {told.text}", {**own.evidence, **told.evidence}, told.next_step)
+
+
+def _stuck(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], state: State) -> Why | None:
+    """All pods run, or there are none, and the job does not: what it waits for."""
+    since = job_states.started_at(job) or job_states.moment(job["metadata"].get("creationTimestamp"))
+    waited = (dt.datetime.now(dt.UTC) - since).total_seconds() if since else 0.0
+    if not pods:
+        text = f"Its pods have not been made ({state.message or 'its operator has said nothing yet'})."
+        return Why("training_job.no_pods", "waiting", short(text), {"phase": state.phase}, "Look at the operator's pods if this lasts.")
+    if job["kind"] == "RayJob":
+        text = "Ray's pods run; its submitter has not handed the work over yet."
+        return Why("training_job.submitting", "starting", text, {"phase": state.phase}, "Look at the submitter's log if this lasts.")
+    if waited > _RENDEZVOUS_SECONDS:
+        text = f"All {len(pods)} pods run, and the job has not begun: its workers wait for one another (rendezvous)."
+        step = "Compare the logs of rank 0 and the last rank; check security groups and EFA; set recovery.start_within_seconds."
+        return Why("training_job.rendezvous", "waiting", text, {"phase": state.phase}, step)
+    return Why(
+        "training_job.starting", "starting", "Its pods run; its workers are finding one another.", {"phase": state.phase}, "Wait a moment."
+    )
+
+
+def _listed(kube: KubeCluster, kind: str, namespace: str | None, unread: list[str]) -> list[dict[str, Any]]:
+    if not kube.serves(kind):
+        return []
+    try:
+        return kube.list(kind, namespace)
+    except problems.Problem as problem:
+        unread.append(f"{kind.rpartition('/')[2]}: {problem.detail}")
+        return []
+
+
+def _belongs_to_a_job(job: Mapping[str, Any]) -> bool:
+    """A Ray cluster that a Ray job or a service made is shown with its maker."""
+    return job["kind"] == "RayCluster" and job_pods.controller(dict(job)) is not None
+
+
+@dataclass(frozen=True)
+class _Briefs:
+    """Pods by namespace and the name under which their job knows them."""
+
+    by_job: Mapping[tuple[str, str], Sequence[PodBrief]]
+
+    def of(self, job: Mapping[str, Any]) -> Sequence[PodBrief]:
+        space, name = job["metadata"].get("namespace") or "", job["metadata"]["name"]
+        if job["kind"] == "RayJob":
+            name = (job.get("status") or {}).get("rayClusterName") or name
+        return self.by_job.get((space, name), ())
+
+
+def _briefs(room: Room, kube: KubeCluster, unread: list[str]) -> _Briefs:
+    found: dict[tuple[str, str], list[PodBrief]] = {}
+    try:
+        pods: Iterable[PodBrief] = room.kube.watching.pods(kube).snapshot().items.values()
+    except problems.Problem as problem:
+        unread.append(problem.detail)
+        return _Briefs({})
+    for pod in pods:
+        if pod.job:
+            found.setdefault((pod.namespace, pod.job), []).append(pod)
+    return _Briefs(found)
+
+
+def _as_briefs(pods: Sequence[dict[str, Any]], job: dict[str, Any]) -> dict[tuple[str, str], list[PodBrief]]:
+    """The pods that were read, in the form of the live copies."""
+    space, name = job["metadata"].get("namespace") or "", job["metadata"]["name"]
+    if job["kind"] == "RayJob":
+        name = (job.get("status") or {}).get("rayClusterName") or name
+    made = [
+        PodBrief(space, p["metadata"]["name"], p["metadata"]["uid"], "", p["spec"].get("nodeName"), p["status"]["phase"], ready=_ready(p))
+        for p in pods
+    ]
+    return {(space, name): made}
+
+
+def _item(job: dict[str, Any], briefs: _Briefs, because: str | None = None) -> TrainingJobItem:
+    metadata, labels = job["metadata"], job["metadata"].get("labels") or {}
+    state, pods, template = job_states.read(job), briefs.of(job), _template(job)
+    asked = objects.asked_of(job) or {}
+    spec = template.get("spec") or {}
+    count = _node_count(job)
+    told = because or (None if state.status in ("running", "succeeded") else _short_reason(state, pods))
+    return TrainingJobItem(
+        kind=next(kind for kind, name in job_pods.KINDS.items() if name.endswith("/" + job["kind"])),
+        namespace=metadata.get("namespace") or "",
+        name=metadata["name"],
+        status=state.status,
+        phase=state.phase,
+        framework=(asked.get("recipe") or {}).get("framework"),
+        instance_type=(spec.get("nodeSelector") or {}).get(nodes.INSTANCE_TYPE) or asked.get("instance_type"),
+        nodes=count,
+        accelerators=count * _accelerators(spec),
+        pods=len(pods),
+        pods_ready=sum(pod.ready for pod in pods),
+        restarts=int((job.get("status") or {}).get("restartCount") or 0),
+        queue=labels.get(objects.QUEUE_LABEL),
+        priority=labels.get(objects.PRIORITY_LABEL) or spec.get("priorityClassName"),
+        made_here=labels.get(MANAGED_BY) == MANAGER,
+        created_at=job_states.moment(metadata.get("creationTimestamp")),
+        started_at=job_states.started_at(job),
+        ended_at=job_states.ended_at(job),
+        because=told,
+    )
+
+
+def _short_reason(state: State, pods: Sequence[PodBrief]) -> str | None:
+    """Why, as far as the list knows without asking more: the job's words, or those of the first pod that waits."""
+    own = job_states.own_words(state)
+    if own is not None:
+        return own.text
+    waiting = next((pod for pod in pods if pod.waits and pod.reason), None)
+    return short(f"{waiting.reason}: {waiting.message or ''}".rstrip(": ")) if waiting else state.message
+
+
+def _node_count(job: Mapping[str, Any]) -> int:
+    spec = job["spec"]
+    if job["kind"] == "HyperPodPyTorchJob":
+        target = ((job.get("status") or {}).get("elasticScalingStatus") or {}).get("targetReplicas") or {}
+        return sum(int(target.get(r["name"], r.get("replicas") or 0)) for r in spec.get("replicaSpecs") or ())
+    cluster = spec.get("rayClusterSpec") or {} if job["kind"] == "RayJob" else spec
+    return sum(int(group.get("replicas") or 0) for group in cluster.get("workerGroupSpecs") or ())
+
+
+def _template(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The template of the workers."""
+    spec = job["spec"]
+    if job["kind"] == "HyperPodPyTorchJob":
+        groups = spec.get("replicaSpecs") or ()
+    else:
+        cluster = spec.get("rayClusterSpec") or {} if job["kind"] == "RayJob" else spec
+        groups = cluster.get("workerGroupSpecs") or ()
+    return dict(groups[0].get("template") or {}) if groups else {}
+
+
+def _accelerators(spec: Mapping[str, Any]) -> int:
+    found = 0
+    for container in spec.get("containers") or ():
+        limits = (container.get("resources") or {}).get("limits") or {}
+        found += sum(quantities.whole(str(n)) for name, n in limits.items() if "/" in name and name != EFA)
+    return found
+
+
+def _matches(item: TrainingJobItem, filters: Filters) -> bool:
+    text = filters.contains.lower()
+    return filters.status in (None, item.status) and (not text or any(text in (t or "").lower() for t in (item.name, item.framework)))
+
+
+def _key(item: TrainingJobItem, sort: Sort) -> str:
+    """Sorts, and is the cursor: newest first by created."""
+    whole = f"{item.namespace}/{item.name}/{item.kind}"
+    if sort == "name":
+        return f"{item.name}/{whole}"
+    age = 10**11 - int(item.created_at.timestamp()) if item.created_at else 0
+    return f"{item.status}/{age:012}/{whole}" if sort == "status" else f"{age:012}/{whole}"
+
+
+def _pod(pod: dict[str, Any]) -> TrainingPod:
+    status, labels = pod.get("status") or {}, pod["metadata"].get("labels") or {}
+    why = pending.why_pod(pod, pending.Known()) if status.get("phase") != "Running" or not _ready(pod) else None
+    rank = labels.get("sagemaker.amazonaws.com/pod-rank", "")
+    return TrainingPod(
+        name=pod["metadata"]["name"],
+        role=job_pods.role_of(pod),
+        rank=int(rank) if rank.isdigit() else None,
+        phase="Terminating" if pod["metadata"].get("deletionTimestamp") else str(status.get("phase") or "Unknown"),
+        ready=_ready(pod),
+        node=pod["spec"].get("nodeName"),
+        restarts=sum(int(c.get("restartCount") or 0) for c in status.get("containerStatuses") or ()),
+        started_at=job_states.moment(status.get("startTime")),
+        containers=tuple(c["name"] for c in pod["spec"].get("containers") or ()),
+        because=why.text if why else None,
+    )
+
+
+def _ready(pod: Mapping[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _events(kube: KubeCluster, job: dict[str, Any], pods: Sequence[dict[str, Any]]) -> tuple[tuple[TrainingEvent, ...], str | None]:
+    objects_of = [job, *pods]
+    names, uids = {o["metadata"]["name"] for o in objects_of}, {o["metadata"]["uid"] for o in objects_of}
+    try:
+        found = pending.newest_first(pending_reads.events(kube, job["metadata"]["namespace"], names, uids))
+    except problems.Problem as problem:
+        return (), f"Events could not be read: {problem.detail}"
+    return tuple(_event(each) for each in found[:_EVENTS_SHOWN]), None
+
+
+def _event(event: Mapping[str, Any]) -> TrainingEvent:
+    about = event.get("involvedObject") or {}
+    at = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
+    return TrainingEvent(
+        str(at), str(event.get("type") or "Normal"), f"{about.get('kind')}/{about.get('name')}", str(event.get("reason") or ""),
+        short(str(event.get("message") or ""), 500), int(event.get("count") or 1),
+    )  # fmt: skip
+
+
+def _mounts(template: Mapping[str, Any], container: Mapping[str, Any]) -> tuple[str, ...]:
+    claims = {
+        v["name"]: v["persistentVolumeClaim"]["claimName"]
+        for v in (template.get("spec") or {}).get("volumes") or ()
+        if "persistentVolumeClaim" in v
+    }
+    return tuple(f"{claims[m['name']]}:{m['mountPath']}" for m in container.get("volumeMounts") or () if m["name"] in claims)

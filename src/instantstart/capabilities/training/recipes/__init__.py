@@ -1,0 +1,1 @@
+"""Recipes: what a training container can be told to run, and the forms that people keep."""
