@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +12,12 @@ from tests.ensure.clusters import ARN, Sandbox, sandbox  # noqa: F401 - a fixtur
 from tests.kube.child import Child, start
 
 from instantstart.base import problems
-from instantstart.kube import cache, logs, watching
+from instantstart.kube import cache, watching
 from instantstart.kube.cache import Reflector
 from instantstart.kube.client import KubeCluster, LogQuery
 from instantstart.kube.connect import KubeGateway
+from instantstart.kube.log_pods import Choice
+from instantstart.kube.log_reader import Lines, Note, Want
 
 
 @pytest.fixture
@@ -186,11 +187,22 @@ def test_a_long_list_is_paged_from_one_snapshot(sandbox: Sandbox) -> None:  # no
     assert {f"c{n}" for n in range(7)} <= set(names)
 
 
-def told(kube: KubeCluster, pod: str, query: LogQuery | None = None) -> list[str]:
-    async def read() -> list[str]:
-        return [item.text async for item in logs.follow(kube, pod, "default", query)]
+def told(sandbox: Sandbox, pod: str, enough: Callable[[list[str]], bool]) -> list[str]:  # noqa: F811
+    """Lines and notes of a pod's log, until there is enough."""
+    seen: list[str] = []
+    reader = sandbox.gateway.logs.open(sandbox.kube, Want((Choice("default", pod=pod),)), lambda: None)
 
-    return asyncio.run(asyncio.wait_for(read(), 60))
+    def look() -> bool:
+        for event in reader.take():
+            if isinstance(event, Lines):
+                seen.extend(line.partition(" ")[2] for line in event.text[:-1].split("\n"))
+            elif isinstance(event, Note):
+                seen.append(event.text)
+        return enough(seen)
+
+    until(look, 60)
+    reader.close()
+    return seen
 
 
 def running(name: str, script: str, restart: str = "Never") -> dict[str, Any]:
@@ -203,9 +215,8 @@ def running(name: str, script: str, restart: str = "Never") -> dict[str, Any]:
 def test_a_log_is_followed_to_its_end(sandbox: Sandbox) -> None:  # noqa: F811
     sandbox.join("ml.m5.2xlarge")
     sandbox.kube.create(running("speaker", "for i in 1 2 3; do echo line $i; sleep 0.2; done; exit 3"))
-    seen = told(sandbox.kube, "speaker")
-    assert [line for line in seen if line.startswith("line")] == ["line 1", "line 2", "line 3"]
-    assert seen[-1].startswith("The container ended with exit code 3")
+    seen = told(sandbox, "speaker", lambda texts: any(text.startswith("The container ended") for text in texts))
+    assert seen == ["line 1", "line 2", "line 3", "The container ended with exit code 3."]
     whole = sandbox.kube.log("speaker", "default", LogQuery(tail_lines=1))
     assert whole == "line 3\n"
 
@@ -214,20 +225,12 @@ def births(seen: list[str]) -> list[str]:
     return [text for text in seen if text.startswith("born-")]
 
 
-def test_a_log_is_followed_over_a_restart(sandbox: Sandbox) -> None:  # noqa: F811
+def test_a_log_is_followed_over_restarts_without_a_line_lost_or_twice(sandbox: Sandbox) -> None:  # noqa: F811
     sandbox.join("ml.m5.2xlarge")
-    sandbox.kube.create(running("again", "date +born-%s%N; sleep 0.3; exit 1", restart="Always"))
-
-    async def two_lives() -> list[str]:
-        seen: list[str] = []
-        async for item in logs.follow(sandbox.kube, "again", "default"):
-            seen.append(item.text)
-            if len(births(seen)) == 2:
-                break
-        return seen
-
-    seen = asyncio.run(asyncio.wait_for(two_lives(), 60))
-    first, second = births(seen)
-    assert first != second
-    between = seen[seen.index(first) : seen.index(second)]
+    sandbox.kube.create(running("again", "date +born-%s%N; sleep 0.3; echo dying; exit 1", restart="Always"))
+    seen = told(sandbox, "again", lambda texts: len(births(texts)) == 3)
+    assert len(set(births(seen))) == 3
+    first, second = (seen.index(birth) for birth in births(seen)[:2])
+    between = seen[first:second]
+    assert "dying" in between
     assert any(text.startswith("The container main was restarted") for text in between)
