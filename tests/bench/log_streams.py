@@ -89,7 +89,8 @@ def logs() -> Iterator[str]:
             theirs = _theirs(kubectl, config, folder / "default", names, rate)
             yield f"{rate} lines/s each: {theirs.words}"
             with_reader = f"with the reader's own work {ours.with_reader / theirs.steady:.1f}"
-            yield f"ratio: {ours.steady / theirs.steady:.1f} once all is open ({with_reader}), {ours.whole / theirs.whole:.1f} with the start"
+            whole = f"{ours.whole / theirs.whole:.1f} with the start"
+            yield f"ratio: {ours.steady / theirs.steady:.1f} once all is open ({with_reader}), {whole}"
 
 
 class Figures:
@@ -122,8 +123,8 @@ def _ours(rig: Rig, folder: Path, names: list[str], rate: int) -> Figures:
     reader.wait(timeout=20)
     words = (
         f"{lines / used:,.0f} lines a CPU second in the control plane ({used:.1f} s for {lines:,} lines; reader {read:.1f} s), "
-        f"start {whole - used:.1f} s; {told['lines']:,} of {written * len(names):,} lines came, {told['gaps']} gaps, {told['twice']} twice, "
-        f"{told['dropped']} dropped; "
+        f"start {whole - used:.1f} s; {told['lines']:,} of {written * len(names):,} lines came, {told['gaps']} gaps, "
+        f"{told['twice']} twice, {told['dropped']} dropped; "
         f"memory {before:.0f} before, {middle:.0f} in the middle, {end:.0f} MiB at the end"
     )
     return Figures(words, lines / used, written * len(names) / whole, lines / (used + read))
