@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Test files side by side, one worker a core up to four; a file stays whole, so that its tests share what they set up.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && n=4; echo $$n)
+PARALLEL = -n $(WORKERS) --dist loadfile
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export INSTANTSTART_SKIP_UI := 1
 
@@ -40,7 +43,7 @@ demo: setup ui ## An empty sandbox account becomes a verified cluster; the conso
 test: setup-test ui ## Lint, types, contracts and every test that is not slow
 	@$(MAKE) --no-print-directory lint types contracts
 	@tools/test-ui
-	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: setup-test ui ## The slow tests, too: crash enumeration, twenty kills, weather
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
