@@ -13,7 +13,12 @@ from typing import Any
 from instantstart.faces.mcp.catalog import NEVER_SHOWN, Tool
 
 Json = dict[str, Any]
-_DROPPED = frozenset({"title", "examples", "additionalProperties", "format", "pattern", "minLength", "maxLength", "minItems", "maxItems"})
+_DROPPED = frozenset(
+    {
+        "title", "examples", "additionalProperties", "format", "pattern", "minLength", "maxLength", "minItems", "maxItems",
+        "patternProperties", "propertyNames", "maxProperties", "discriminator",
+    }
+)  # fmt: skip
 _METHODS = ("get", "put", "post", "patch", "delete")
 
 
@@ -75,13 +80,23 @@ def _route(openapi: Mapping[str, Any], method: str, path: str, operation: Json, 
 
 def _flat(schema: Json) -> Json:
     """An object's own fields told in words: a model fills in a plain object better than it reads a nested schema."""
+    if any("properties" in each for each in schema.get("oneOf", ())):
+        forms = "; ".join(_fields(each) for each in schema["oneOf"])
+        return {"type": "object", "description": f"{schema.get('description', '')} One of these: {forms}.".strip()}
     if "properties" not in schema:
         return schema
-    fields = ", ".join(f"{name} ({_kind(inner)})" for name, inner in schema["properties"].items())
-    return {"type": "object", "description": f"{schema.get('description', '')} Fields: {fields}.".strip()}
+    return {"type": "object", "description": f"{schema.get('description', '')} Fields: {_fields(schema)}.".strip()}
+
+
+def _fields(schema: Json) -> str:
+    return ", ".join(f"{name} ({_kind(inner)})" for name, inner in schema["properties"].items())
 
 
 def _kind(schema: Json) -> str:
+    if "const" in schema:
+        return str(schema["const"])
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
     bounds = [str(schema[key]) for key in ("minimum", "maximum") if key in schema]
     return f"{schema.get('type', 'any')}{' ' + ' to '.join(bounds) if bounds else ''}"
 
