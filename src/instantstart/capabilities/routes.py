@@ -14,6 +14,8 @@ from instantstart.capabilities.inference.calls import routes as calls
 from instantstart.capabilities.inference.deployments import routes as deployments
 from instantstart.capabilities.inference.endpoints import routes as endpoints
 from instantstart.capabilities.inference.pools import routes as pools
+from instantstart.capabilities.inference.routers import routes as routers
+from instantstart.capabilities.inference.scaling import routes as scaling
 from instantstart.capabilities.inference.served import routes as served
 from instantstart.capabilities.storage.downloads import routes as downloads
 from instantstart.capabilities.storage.images import routes as images
@@ -39,6 +41,8 @@ ROUTERS = (
     logs.router,
     deployments.router,
     pools.router,
+    routers.router,
+    scaling.router,
     endpoints.router,
     served.router,
     calls.router,

@@ -12,6 +12,8 @@ from instantstart.capabilities.features import workflows as features
 from instantstart.capabilities.inference.deployments import workflows as deployments
 from instantstart.capabilities.inference.endpoints import workflows as endpoints
 from instantstart.capabilities.inference.pools import workflows as pools
+from instantstart.capabilities.inference.routers import workflows as routers
+from instantstart.capabilities.inference.scaling import workflows as scaling
 from instantstart.capabilities.storage.downloads import workflows as downloads
 from instantstart.capabilities.storage.volumes import workflows as volumes
 from instantstart.capabilities.training.jobs import workflows as jobs
@@ -29,5 +31,7 @@ WORKFLOWS = (
     *jobs.WORKFLOWS,
     *deployments.WORKFLOWS,
     *pools.WORKFLOWS,
+    *routers.WORKFLOWS,
+    *scaling.WORKFLOWS,
     *endpoints.WORKFLOWS,
 )

@@ -207,6 +207,11 @@ def asked(resource: Mapping[str, Any]) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
+def target_of(resource: Mapping[str, Any]) -> str | None:
+    """What a router leads to, or an autoscaler of ours scales."""
+    return (resource.get("metadata", {}).get("annotations") or {}).get(TARGET)
+
+
 def scraped(port: int, path: str | None) -> dict[str, str]:
     """Annotations of a pod whose metrics are to be collected."""
     return {_SCRAPE: "true", _SCRAPE_PORT: str(port), _SCRAPE_PATH: path} if path else {}

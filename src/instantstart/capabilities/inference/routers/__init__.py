@@ -1,0 +1,1 @@
+"""Routers: one SGLang router before the workers of one deployment, pool or business."""

@@ -1,0 +1,1 @@
+"""Scaling: one KEDA ScaledObject for each deployment or pool, by queries that were tried."""
