@@ -11,17 +11,8 @@ from instantstart.ensure.serving import METRICS_PORT_NAME, PORT_NAME, Marks
 from instantstart.ensure.targets import Target
 
 Resource = dict[str, Any]
-BUSINESS_OF = "instantstart.dev/target-business"
 _RBAC = "rbac.authorization.k8s.io"
 _FORGET_SECONDS, _DRAIN_SECONDS = 15, 60
-#: flags of cache_aware (SGLang Model Gateway: Load Balancing Policies)
-CACHE_FLAGS = {
-    "cache_threshold": "--cache-threshold",
-    "balance_abs_threshold": "--balance-abs-threshold",
-    "balance_rel_threshold": "--balance-rel-threshold",
-    "eviction_interval_seconds": "--eviction-interval-secs",
-    "max_tree_size": "--max-tree-size",
-}
 
 
 def command(ask: specs.CreateSglangRouter, target: Target) -> list[str]:
@@ -31,14 +22,14 @@ def command(ask: specs.CreateSglangRouter, target: Target) -> list[str]:
     words += ["--selector", *(f"{key}={value}" for key, value in sorted(target.selector(ask.business).items()))]
     words += ["--prometheus-host", "0.0.0.0", "--prometheus-port", str(ask.metrics_port)]
     words += ["--health-check-interval-secs", "10", "--health-failure-threshold", "2"]
-    given = {flag: getattr(ask, field) for field, flag in CACHE_FLAGS.items()}
+    given = {flag: getattr(ask, field) for field, flag in specs.CACHE_FLAGS.items()}
     return [*words, *(word for flag, value in given.items() if value is not None for word in (flag, str(value)))]
 
 
 def make(ask: specs.CreateSglangRouter, target: Target, image: str) -> list[Resource]:
     """Everything, in the order of making."""
     marks = Marks(str(ask.name), "sglang-router", "sglang", target.marks.model)
-    notes = {**marks.annotations(), serving.TARGET: target.name, **({BUSINESS_OF: ask.business} if ask.business else {})}
+    notes = {**marks.annotations(), serving.TARGET: target.name, **({specs.BUSINESS_OF: ask.business} if ask.business else {})}
     told = {k: v for k, v in ask.model_dump(mode="json").items() if k in specs.CreateSglangRouter.model_fields}
     metadata = {"name": marks.name, "namespace": ask.namespace, "labels": marks.labels(), "annotations": notes}
     made = [*_rights(metadata), _service(ask, metadata, marks), _deployment(ask, metadata, marks, _pod(ask, target, marks, image))]

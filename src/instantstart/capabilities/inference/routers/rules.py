@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import names, problems, quantities
-from instantstart.capabilities.inference.routers import objects, specs
+from instantstart.capabilities.inference.routers import specs
 from instantstart.capabilities.room import Room
 from instantstart.ensure import images, pools, serving, targets
 from instantstart.ensure.findings import Finding
@@ -58,7 +58,7 @@ def _is_router(resource: dict[str, Any]) -> bool:
 
 
 def _leads(router: dict[str, Any]) -> tuple[str | None, str | None]:
-    return serving.target_of(router), (router["metadata"].get("annotations") or {}).get(objects.BUSINESS_OF)
+    return serving.target_of(router), (router["metadata"].get("annotations") or {}).get(specs.BUSINESS_OF)
 
 
 def findings(ask: specs.CreateSglangRouter, facts: Facts) -> list[Finding]:
@@ -80,7 +80,7 @@ def findings(ask: specs.CreateSglangRouter, facts: Facts) -> list[Finding]:
 def _thresholds(ask: specs.CreateSglangRouter) -> list[Finding]:
     if ask.policy == "cache_aware":
         return []
-    given = [field for field in objects.CACHE_FLAGS if getattr(ask, field) is not None]
+    given = [field for field in specs.CACHE_FLAGS if getattr(ask, field) is not None]
     return [Finding(f, "fail", f"{f} is about cache_aware; the policy is {ask.policy}: leave it out, or change the policy.") for f in given]
 
 

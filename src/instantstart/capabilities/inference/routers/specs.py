@@ -10,6 +10,17 @@ from instantstart.base import patterns
 from instantstart.capabilities import server_asks
 from instantstart.capabilities.vocabulary import Ask, Namespace, Target
 
+#: annotation of a router that leads to one business of a pool
+BUSINESS_OF = "instantstart.dev/target-business"
+#: flags of cache_aware (SGLang Model Gateway: Load Balancing Policies)
+CACHE_FLAGS = {
+    "cache_threshold": "--cache-threshold",
+    "balance_abs_threshold": "--balance-abs-threshold",
+    "balance_rel_threshold": "--balance-rel-threshold",
+    "eviction_interval_seconds": "--eviction-interval-secs",
+    "max_tree_size": "--max-tree-size",
+}
+
 TargetName = Annotated[
     str, Field(min_length=1, max_length=63, pattern=patterns.KUBERNETES_NAME, description="Deployment or pool whose workers it leads to.")
 ]

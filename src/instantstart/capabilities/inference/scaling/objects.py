@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from instantstart.capabilities.inference.scaling import specs
-from instantstart.ensure import autoscalers, serving
+from instantstart.ensure import autoscalers, load_queries, serving
 from instantstart.ensure.metric_queries import Source
 from instantstart.ensure.serving import Marks
 from instantstart.ensure.targets import Target
@@ -14,40 +14,11 @@ from instantstart.ensure.targets import Target
 Resource = dict[str, Any]
 #: KEDA: after so many failed looks the number of pods is held where it is, and never below the fewest
 _FAILURES = 3
-#: a ReplicaSet's digest and a pod's random end, as Kubernetes writes them
-_POD_END = "-[a-z0-9]{1,10}-[a-z0-9]{5}"
-#: requests that routers sent on (SGLang Model Gateway: Observability)
-ROUTER_REQUESTS = "smg_router_requests_total"
-
-
-def name_of(target: str) -> str:
-    """One ScaledObject for each target: it is called like it."""
-    return target
-
-
-def query(ask: specs.CreateAutoscaler, target: Target, router: str | None) -> str:
-    """The PromQL. Raises ValueError for a metric that the target's engine is not known to have."""
-    if ask.metric == "custom":
-        return str(ask.query)
-    engine = serving.ENGINES[target.marks.engine]
-    if ask.metric == "router_requests":
-        if router is None:
-            raise ValueError(f"{ask.target} has no router: make one, or choose another metric.")
-        return f"sum(rate({ROUTER_REQUESTS}{_of(ask.namespace, router)}[1m]))"
-    gauge = {"waiting": engine.waiting, "running": engine.running, "cache": engine.cache}[ask.metric]
-    if gauge is None:
-        raise ValueError(f"{engine.title} is not known to have such a metric: give a query with metric custom.")
-    return f"{'avg' if ask.metric == 'cache' else 'sum'}({gauge}{_of(ask.namespace, target.name)})"
-
-
-def _of(namespace: str, deployment: str) -> str:
-    """The matcher of a Deployment's pods; names of Kubernetes need no escaping in a regular expression."""
-    return f'{{namespace="{namespace}",pod=~"{deployment}{_POD_END}"}}'
 
 
 def make(ask: specs.CreateAutoscaler, target: Target, source: Source, promql: str, region: str) -> list[Resource]:
     """Everything, in the order of making."""
-    marks = Marks(name_of(ask.target), "autoscaler", target.marks.engine, target.marks.model)
+    marks = Marks(load_queries.name_of(ask.target), "autoscaler", target.marks.engine, target.marks.model)
     told = {k: v for k, v in ask.model_dump(mode="json").items() if k in specs.CreateAutoscaler.model_fields}
     notes = {**marks.annotations(), serving.TARGET: ask.target, serving.ASKED: json.dumps(told, sort_keys=True)}
     metadata = {"name": marks.name, "namespace": ask.namespace, "labels": marks.labels(), "annotations": notes}

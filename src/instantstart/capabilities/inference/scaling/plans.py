@@ -9,7 +9,7 @@ from instantstart.base import problems
 from instantstart.capabilities.inference.scaling import objects, rules, specs
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, serving
+from instantstart.ensure import autoscalers, load_queries, serving
 from instantstart.ensure.findings import Finding
 from instantstart.ensure.metric_queries import Sample
 from instantstart.ensure.releases import identity
@@ -56,7 +56,7 @@ def prepare_create(
 
 def get(room: Room, where: Site, namespace: str, target: str) -> dict[str, Any]:
     """The live ScaledObject of ours. Raises NotFound."""
-    live = where.kube(room).find(autoscalers.SCALED_OBJECT, objects.name_of(target), namespace)
+    live = where.kube(room).find(autoscalers.SCALED_OBJECT, load_queries.name_of(target), namespace)
     marks = serving.marks(live) if live else None
     if live is None or marks is None:
         detail = f"InstantStart made no autoscaler for {namespace}/{target}."

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import problems
-from instantstart.capabilities.inference.scaling import objects, specs
+from instantstart.capabilities.inference.scaling import specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, metric_queries, pools, serving, targets
+from instantstart.ensure import autoscalers, load_queries, metric_queries, pools, serving, targets
 from instantstart.ensure.components import KEDA_ROLE
 from instantstart.ensure.findings import Finding
 from instantstart.ensure.metric_queries import Sample, Source
@@ -37,8 +37,8 @@ def observe(room: Room, where: Site, ask: specs.CreateAutoscaler) -> Facts:
     """Read everything the checks need, the trial query too. Raises NotFound for a target that is not there."""
     kube = where.kube(room)
     target = targets.get(kube, ask.namespace, ask.target)
-    live = kube.find(autoscalers.SCALED_OBJECT, objects.name_of(ask.target), ask.namespace)
-    mine = f"ScaledObject {objects.name_of(ask.target)}" if live is not None and _is_ours(live) else None
+    live = kube.find(autoscalers.SCALED_OBJECT, load_queries.name_of(ask.target), ask.namespace)
+    mine = f"ScaledObject {load_queries.name_of(ask.target)}" if live is not None and _is_ours(live) else None
     owners = tuple(o for o in autoscalers.owners(kube, ask.namespace, "Deployment", ask.target) if o != mine)
     source, wrong = _source(where, ask)
     promql, more = _query(kube, ask, target)
@@ -84,10 +84,12 @@ def _query(kube: KubeCluster, ask: specs.CreateAutoscaler, target: Target) -> tu
     if (ask.metric == "custom") != (ask.query is not None):
         told = "metric custom needs a query." if ask.query is None else f"query is for metric custom; the metric is {ask.metric}."
         return "", [Finding("query", "fail", told)]
+    if ask.metric == "custom":
+        return str(ask.query), []
     routers = kube.list("Deployment", ask.namespace, labels=serving.selector("sglang-router"))
     router = next((r["metadata"]["name"] for r in routers if serving.target_of(r) == ask.target), None)
     try:
-        return objects.query(ask, target, router), []
+        return load_queries.query(ask.metric, ask.namespace, target, router), []
     except ValueError as error:
         return "", [Finding("metric", "fail", str(error))]
 

@@ -8,7 +8,7 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.inference.scaling import objects, rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, serving
+from instantstart.ensure import autoscalers, load_queries, serving
 from instantstart.ensure.sites import site
 from instantstart.operations.declare import Run
 
@@ -27,13 +27,13 @@ def apply(room: Room, run: Run) -> Outcome:
         after = kube.apply(resource)
         before = facts.live if resource["kind"] == "ScaledObject" else None
         changed = changed or (before is not None and before["metadata"]["generation"] != after["metadata"]["generation"])
-    return Done({"name": objects.name_of(spec.target), "query": facts.query}, already=not changed)
+    return Done({"name": load_queries.name_of(spec.target), "query": facts.query}, already=not changed)
 
 
 def await_ready(room: Room, run: Run) -> Outcome:
     """Until KEDA has made its HorizontalPodAutoscaler and says Ready; its own words while it does not."""
     kube, spec = site(room, run.spec).kube(room), run.spec
-    live = kube.get(autoscalers.SCALED_OBJECT, objects.name_of(spec.target), spec.namespace)
+    live = kube.get(autoscalers.SCALED_OBJECT, load_queries.name_of(spec.target), spec.namespace)
     ready = condition(live, "Ready")
     if ready.get("status") == "True":
         return Done({"hpa": (live.get("status") or {}).get("hpaName")})
@@ -50,7 +50,7 @@ def condition(live: dict[str, Any], kind: str) -> dict[str, Any]:
 def remove(room: Room, run: Run) -> Outcome:
     """Take it out; the number of pods stays what it is."""
     kube, spec = site(room, run.spec).kube(room), run.spec
-    name, left = objects.name_of(spec.target), []
+    name, left = load_queries.name_of(spec.target), []
     for kind in objects.KINDS:
         found = kube.find(kind, name, spec.namespace)
         if found is None or not serving.is_ours(found):

@@ -9,7 +9,7 @@ from instantstart.base import problems
 from instantstart.capabilities import paging
 from instantstart.capabilities.inference.scaling import objects, stages
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, serving, sites
+from instantstart.ensure import autoscalers, load_queries, serving, sites
 from instantstart.kube.client import KubeCluster
 
 Resource = dict[str, Any]
@@ -60,7 +60,7 @@ def list_autoscalers(room: Room, tag: str, namespace: str, limit: int, cursor: s
 def get_autoscaler(room: Room, tag: str, namespace: str, target: str) -> AutoscalerItem:
     """The autoscaler of ours on a target. Raises NotFound."""
     kube = sites.find(room, tag).kube(room)
-    live = kube.find(autoscalers.SCALED_OBJECT, objects.name_of(target), namespace)
+    live = kube.find(autoscalers.SCALED_OBJECT, load_queries.name_of(target), namespace)
     if live is None:
         detail = f"There is no autoscaler for {namespace}/{target}."
         raise problems.NotFound("autoscaler.unknown", detail, hint="List the autoscalers.")
