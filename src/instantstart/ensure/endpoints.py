@@ -46,10 +46,13 @@ def find(kube: KubeCluster, namespace: str, name: str) -> Resource | None:
 
 def deployment(kube: KubeCluster, endpoint: Mapping[str, Any]) -> Resource | None:
     """The Deployment that the operator made, or None when there is none (yet)."""
-    metadata = endpoint["metadata"]
-    name = trees.get(endpoint, "status.deploymentStatus.name") or metadata["name"]
-    found = kube.find("Deployment", str(name), metadata["namespace"])
+    found = kube.find("Deployment", deployment_name(endpoint), endpoint["metadata"]["namespace"])
     return found if found is not None and belongs(found, endpoint) else None
+
+
+def deployment_name(endpoint: Mapping[str, Any]) -> str:
+    """What the operator calls the Deployment of the server (a router has one of its own)."""
+    return str(trees.get(endpoint, "status.deploymentStatus.name") or endpoint["metadata"]["name"])
 
 
 def belongs(resource: Mapping[str, Any], endpoint: Mapping[str, Any]) -> bool:
@@ -124,6 +127,12 @@ def trouble(endpoint: Mapping[str, Any]) -> str | None:
     said = str(deployed.get("message") or deployed.get("reason") or "")
     words = [text for text in (*reversed(told), said) if text]
     return words[0] if words else None
+
+
+def rolled_back(endpoint: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The condition by which the operator itself says that it went back to what ran before; None when none says so."""
+    said = (c for c in conditions(endpoint) if "RolledBack" in f"{c.get('type')} {c.get('reason')}" and _is_bad(c))
+    return next(said, None)
 
 
 def _is_bad(condition: Mapping[str, Any]) -> bool:

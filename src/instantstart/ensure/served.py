@@ -61,9 +61,9 @@ def list_all(kube: KubeCluster, namespace: str | None = None) -> list[Served]:
     """Everything that serves, by namespace and name."""
     deployments = kube.list("Deployment", namespace)
     found = [_managed(e, deployments) for e in endpoints.list_all(kube, namespace)]
-    taken = {s.workload["metadata"]["uid"] for s in found if s.workload}
+    owners = {s.owner["metadata"]["uid"] for s in found}
     for each in deployments:
-        if each["metadata"]["uid"] not in taken:
+        if not owners & {o.get("uid") for o in each["metadata"].get("ownerReferences") or ()}:
             made = _ours(each) or _foreign(each)
             found += [made] if made else []
     bindings = kube.list("Service", namespace, labels=serving.selector("model-binding"))
@@ -107,7 +107,8 @@ def is_ready(pod: shapes.Pod) -> bool:
 def _managed(endpoint: Resource, deployments: Sequence[Resource]) -> Served:
     space, name = endpoint["metadata"]["namespace"], endpoint["metadata"]["name"]
     same = [d for d in deployments if d["metadata"]["namespace"] == space]
-    deployed = next((d for d in same if endpoints.belongs(d, endpoint)), None)
+    deployed = next((d for d in same if d["metadata"]["name"] == endpoints.deployment_name(endpoint)), None)
+    deployed = deployed if deployed is not None and endpoints.belongs(deployed, endpoint) else None
     container = (endpoints.server(deployed, name) if deployed else None) or trees.get(endpoint, "spec.worker") or {}
     argv, image = _argv(container), container.get("image")
     engine = serving.engine_of(argv, image)

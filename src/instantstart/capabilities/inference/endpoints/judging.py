@@ -78,13 +78,18 @@ def rolled_out(deployment: Mapping[str, Any] | None) -> bool:
     return deployment is not None and current and updated >= wanted and there <= wanted and available >= wanted
 
 
+def mark(condition: Mapping[str, Any]) -> str:
+    """What tells one saying of the operator from a later one of the same kind."""
+    return f"{condition.get('type')} {condition.get('lastTransitionTime')} {condition.get('message')}"
+
+
 def rolled_back(name: str, differences: Differences, said: str | None) -> problems.Conflict:
     """The failure that a silent rollback is (case 68): what was asked, and what there is instead."""
     told = "; ".join(f"{field} was asked as {_short(asked)} and is {_short(now)}" for field, (asked, now) in differences.items())
     because = f" The operator says: {said}" if said else ""
     return problems.Conflict(
         "inference_endpoint.rolled_back",
-        f"The endpoint {name} does not run what was asked: {told}.{because}",
+        f"The endpoint {name} was rolled back: it does not run what was asked{': ' if told else ''}{told}.{because}",
         hint="Look at its events and the server's log, then ask again with what was wrong put right.",
         evidence={"asked": {f: a for f, (a, _) in differences.items()}, "runs": {f: n for f, (_, n) in differences.items()}},
     )

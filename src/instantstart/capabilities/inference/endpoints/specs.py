@@ -281,10 +281,14 @@ class CreateTarget(EndpointTarget):
 
 
 class UpdateTarget(EndpointTarget):
-    """inference_endpoint.update: the settings before, and the whole of those that are asked for."""
+    """inference_endpoint.update: the settings before, and the whole of those that are asked for.
+
+    ``word``: what the operator had said of an earlier rollback by then, so that it is not taken for one of this change.
+    """
 
     before: dict[str, Any]
     settings: dict[str, Any]
+    word: str | None = None
 
 
 class DeleteTarget(EndpointTarget):

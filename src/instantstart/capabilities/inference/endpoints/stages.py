@@ -43,7 +43,7 @@ def change(room: Room, run: Run) -> Outcome:
     live = _get(kube, spec)
     now, changed = objects.read(live), trees.differences(spec.before, spec.settings, rules.WHOLE)
     if all(trees.get(now, name) == asked for name, (_, asked) in changed.items()):
-        return Done({"generation": live["metadata"]["generation"], "uid": live["metadata"]["uid"]}, already=run.waited_seconds == 0)
+        return Done({"generation": live["metadata"]["generation"]}, already=run.waited_seconds == 0)
     moved = trees.differences(spec.before, now, rules.WHOLE)
     if moved:
         told = f"The endpoint {spec.namespace}/{spec.name} was changed by somebody else meanwhile: {', '.join(list(moved)[:10])}."
@@ -69,9 +69,7 @@ def deploy(room: Room, run: Run) -> Outcome:
     live = _get(kube, spec)
     seen = Seen(live, endpoints.deployment(kube, live))
     asked, said = _asked(spec), endpoints.trouble(live)
-    taken_back = judging.lost(asked, seen)
-    if taken_back:
-        raise judging.rolled_back(name, taken_back, said)
+    _check_kept(run, name, seen, asked)
     if not seen.observed:
         return Wait(3, "The operator has not looked at it yet." + _operator(kube))
     why = _why(room, where, seen)
@@ -80,6 +78,21 @@ def deploy(room: Room, run: Run) -> Outcome:
     if seen.state != endpoints.COMPLETE:
         return _wait(run, seen, why or said)
     return _verify(run, name, seen, asked)
+
+
+def _check_kept(run: Run, name: str, seen: Seen, asked: dict[str, Any]) -> None:
+    """Raise Conflict when what was asked was taken back: in the object, by the operator's own word, or by what it runs instead."""
+    said = endpoints.trouble(seen.endpoint)
+    taken_back = judging.lost(asked, seen)
+    if taken_back:
+        raise judging.rolled_back(name, taken_back, said)
+    word = endpoints.rolled_back(seen.endpoint)
+    before = getattr(run.spec, "word", None)
+    late = not seen.observed and seen.state == endpoints.COMPLETE and run.waited_seconds > 2 * _GRACE_SECONDS
+    if (word and judging.mark(word) != before) or late:
+        other = judging.not_running(asked, seen)
+        if other or word:
+            raise judging.rolled_back(name, other, said)
 
 
 def _verify(run: Run, name: str, seen: Seen, asked: dict[str, Any]) -> Outcome:
