@@ -13,7 +13,7 @@ from instantstart_sandbox.gateway.server import Server
 from instantstart_sandbox.kubernetes.controllers import start_controllers
 from instantstart_sandbox.kubernetes.server import KubernetesServer
 from instantstart_sandbox.kubernetes.weather import Weather
-from instantstart_sandbox.services import cloudformation, eks, fsx, hub, hyperpod, iam_simulation, quotas, sts_tokens
+from instantstart_sandbox.services import cloudformation, eks, fsx, hub, hyperpod, iam_simulation, inference, mlflow, quotas, sts_tokens
 from instantstart_sandbox.services.aws_world import EmulatedAws
 from instantstart_sandbox.services.eks.state import clusters
 from instantstart_sandbox.world.admin import Admin
@@ -34,7 +34,7 @@ _WARMED = (
     ("service-quotas", "list_services"),
     ("logs", "describe_log_groups"),
 )
-_SERVICES = (quotas, sts_tokens, iam_simulation, fsx, hub, hyperpod, eks, cloudformation)
+_SERVICES = (quotas, sts_tokens, iam_simulation, fsx, hub, hyperpod, mlflow, eks, cloudformation, inference)
 
 
 class Sandbox:
@@ -48,6 +48,9 @@ class Sandbox:
         """Listen on 127.0.0.1; the endpoint's URL, which is also written to ``credentials.json``."""
         self._server = Server(self.world, port)
         endpoint = self._server.start()
+        if self.world.gateway.mlflow is not None:
+            self.world.gateway.mlflow.endpoint = endpoint
+            self.world.gateway.mlflow.resume()
         if self.world.data_dir is not None:
             _write_credentials(self.world.data_dir / "credentials.json", self.world.credentials() | {"endpoint_url": endpoint})
         self.world.save()
@@ -62,6 +65,8 @@ class Sandbox:
         """Stop listening and save. What a world without a data folder kept in a temporary one is removed."""
         if self._server is not None:
             self._server.stop()
+        if self.world.gateway.mlflow is not None:
+            self.world.gateway.mlflow.close()
         self.kubernetes.close()
         self.world.save()
         if self.world.data_dir is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .inference.definitions import definitions as inference_definitions
 from .loops.objects import Object
 from .training.definition import definition as training_job
 from .workloads import EVERYWHERE, Workload, account, budget, cluster_role, csi_driver, definition, namespace, service
@@ -155,9 +156,7 @@ def inference_operator(configuration: Configuration) -> list[Object]:
         names["hyperpod-inference-alb"] = ("aws-load-balancer-controller", _at(configuration, "alb", "serviceAccount", "roleArn"))
     found: list[Object] = [namespace(space)]
     group = "inference.sagemaker.aws.amazon.com"
-    found.append(definition(group, "InferenceEndpointConfig", "inferenceendpointconfigs", "v1"))
-    found.append(definition(group, "JumpStartModel", "jumpstartmodels", "v1"))
-    found.append(definition(group, "SageMakerEndpointRegistration", "sagemakerendpointregistrations", "v1"))
+    found.extend(inference_definitions())
     if _at(configuration, "keda", "enabled") is not False:
         names["keda-operator"] = ("keda-operator", _at(configuration, "keda", "auth", "aws", "irsa", "roleArn"))
         names |= {name: (name, None) for name in ("keda-operator-metrics-apiserver", "keda-admission-webhooks")}

@@ -202,6 +202,12 @@ class Cluster:
         self._loop = loop
         self.start(self._expire_events(), "expire events")
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that owns this cluster."""
+        assert self._loop is not None
+        return self._loop
+
     def in_loop(self, function: Callable[..., object], *args: object) -> None:
         """Run a function in the cluster's loop, from any thread."""
         if self._loop is not None and not self._loop.is_closed():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .addons import AddonController
 from .aws_view import AwsView
 from .bridge import NodeBridge
+from .inference.controller import ConfigLoop, JumpStartLoop
 from .karpenter import loops as karpenter
 from .kubelet.agent import Kubelet
 from .loops.daemonset import DaemonSetController
@@ -61,7 +62,7 @@ def assemble(cluster: Cluster) -> tuple[Engine, AwsView]:
     view = AwsView(cluster)
     engine.add(NodeBridge(engine, view))
     engine.add(AddonController(engine, view))
-    for loop in karpenter.loops(engine, view):
+    for loop in (*karpenter.loops(engine, view), ConfigLoop(engine, view), JumpStartLoop(engine, view)):
         engine.add(loop)
     return engine, view
 

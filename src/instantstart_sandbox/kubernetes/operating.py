@@ -16,7 +16,7 @@ class OperatorLoop(Controller):
 
     kinds: tuple[str, ...] = ()
     manager: tuple[str, dict[str, str]] = ("", {})
-    watched = (_DEFINITIONS, "pods", "nodes")
+    watched: tuple[str, ...] = (_DEFINITIONS, "pods", "nodes")
 
     def begin(self) -> None:
         """Follow what is served already."""

@@ -9,7 +9,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from instantstart_sandbox.services import fsx, load_balancers, lookups
+from instantstart_sandbox.services import fsx, inference, load_balancers, lookups
 from instantstart_sandbox.services.arns import Arn
 from instantstart_sandbox.services.eks import catalog
 from instantstart_sandbox.services.eks.addon_health import configuration_of
@@ -139,9 +139,30 @@ class EmulatedAws:
         with self._world.clock.lock:
             autoscaling.delete_node(self._world, cluster, logical_id)
 
+    def tiered_storage(self, cluster: str) -> bool:
+        """Tiered storage of the HyperPod cluster (``world.seams.InferenceWorld``)."""
+        with self._world.clock.lock:
+            return inference.tiered_storage(self._world, cluster)
+
+    def register_endpoint(self, cluster: str, name: str, role_arn: str, about: dict[str, str]) -> dict[str, Any]:
+        """The SageMaker endpoint of the inference operator."""
+        with self._world.clock.lock:
+            return inference.register(self._world, cluster, name, role_arn, about)
+
+    def deregister_endpoint(self, cluster: str, name: str) -> None:
+        """Remove it."""
+        with self._world.clock.lock:
+            inference.deregister(self._world, cluster, name)
+
     def bucket_client(self) -> Any:
         """An S3 client inside the sandbox (``world.seams.BucketWorld``)."""
         return self._world.client("s3")
+
+    def tracking_url(self, arn: str) -> str | None:
+        """Where the MLflow server or app of an ARN listens (``world.seams.TrackingWorld``)."""
+        with self._world.clock.lock:
+            plane = self._world.gateway.mlflow
+            return plane.url_of(arn) if plane is not None else None
 
 
 def _url_of(token: str) -> str | None:

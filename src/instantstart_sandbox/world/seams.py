@@ -124,6 +124,14 @@ class BucketWorld(Protocol):
         """An S3 client of the emulated account, for the S3 CSI driver's mounts."""
 
 
+@runtime_checkable
+class TrackingWorld(Protocol):
+    """What an ``AwsWorld`` may offer besides: where MLflow's servers are, for the processes of pods."""
+
+    def tracking_url(self, arn: str) -> str | None:
+        """The address of the MLflow server or app of an ARN; None while it does not run."""
+
+
 @dataclass(frozen=True)
 class ScalableGroup:
     """An instance group as managed Karpenter sees it. ``subnets``: (id, zone, zone id); ``obstacle``: why it may not be used."""
@@ -196,3 +204,17 @@ class IdentityWorld(Protocol):
 
     def associations(self, cluster: str) -> dict[tuple[str, str], float]:
         """``(namespace, service account)`` of every association -> the virtual moment from which it is in force."""
+
+
+@runtime_checkable
+class InferenceWorld(Protocol):
+    """What an ``AwsWorld`` may offer besides: what the inference operator does in SageMaker, with its execution role."""
+
+    def tiered_storage(self, cluster: str) -> bool:
+        """Whether the HyperPod cluster has tiered storage for key-value caches."""
+
+    def register_endpoint(self, cluster: str, name: str, role_arn: str, about: dict[str, str]) -> dict[str, Any]:
+        """Make the SageMaker endpoint of an endpoint (``about``: namespace, endpoint, path), or tell how far it is: state and ARNs."""
+
+    def deregister_endpoint(self, cluster: str, name: str) -> None:
+        """Remove it with its configuration and model; one that is not there is fine."""

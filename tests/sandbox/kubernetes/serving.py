@@ -83,7 +83,7 @@ async def until(bench: Bench, fact: Callable[[], Any], what: str = "", seconds: 
 def ready(bench: Bench, name: str, count: int = 1) -> bool:
     """Whether so many pods with the label are ready."""
     pods = [p for p in bench.pods() if (p["metadata"].get("labels") or {}).get("app") == name]
-    return sum((condition_of(p, "Ready") or {}).get("status") == "True" for p in pods) >= count
+    return sum(1 for p in pods if (condition_of(p, "Ready") or {}).get("status") == "True") >= count
 
 
 def log_of(bench: Bench, name: str) -> str:

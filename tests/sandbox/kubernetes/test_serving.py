@@ -114,9 +114,9 @@ def test_the_real_reasons_stand_in_the_log(tmp_path: Path) -> None:
 
     async def test(bench: Bench) -> None:
         await gpus(bench, nodes=2)
-        for name, (words, _, _) in cases.items():
+        for name, (given, _, _) in cases.items():
             await bench.client.create(
-                "pods", {"metadata": {"name": name, "namespace": "default"}, "spec": {**server(*words), "restartPolicy": "Never"}}
+                "pods", {"metadata": {"name": name, "namespace": "default"}, "spec": {**server(*given), "restartPolicy": "Never"}}
             )
         await until(bench, lambda: all(p["status"].get("phase") == "Failed" for p in bench.pods()))
         for name, (_, code, words) in cases.items():
@@ -174,7 +174,7 @@ def test_a_rolling_update_under_load_fails_no_request(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         await gpus(bench, nodes=2)
         spec = server("--model", MODEL, lifecycle={"preStop": {"sleep": {"seconds": 5}}})
-        wave = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}}
+        wave: Object = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}}
         await bench.client.create("deployments.apps", deployment("a", spec, replicas=2, **wave))
         await bench.client.create("services", service("a"))
         await until(bench, lambda: ready(bench, "a", 2))

@@ -140,8 +140,22 @@ def _words(asked: Asked) -> list[str] | None:
 
 
 #: A container that is told to be a model server whatever its image is: the inference operator's workers.
-SERVED = Row("served model", "", "", lambda asked: served.of_words(asked.arguments) or served.launch("serving", ["lmi"]))
+def _served(asked: Asked) -> list[str]:
+    return _by_image(asked) or served.launch("serving", ["lmi"])
+
+
+def _by_image(asked: Asked) -> list[str] | None:
+    """As the image's own entrypoint takes the words, whether they are a command or arguments."""
+    for row in TABLE[:_IMAGES]:
+        if re.search(row.image, asked.image) and (words := row.launch(asked)) is not None:
+            return words
+    return None
+
+
+SERVED = Row("served model", "", "", _served)
 PROGRAM = "sandbox.instantstart.dev/program"
+#: how many rows at the table's head are about serving
+_IMAGES = 5
 #: Tried in order.
 TABLE: list[Row] = [
     Row("server or router", "", r"^(vllm|sglang|sglang-router|smg)$", _words),

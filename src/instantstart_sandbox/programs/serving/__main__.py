@@ -17,6 +17,7 @@ from .service import App, Facts, Route, Service
 from .web import Request, Server
 
 POD_IP = "INSTANTSTART_SANDBOX_POD_IP"
+_PORT = "INSTANTSTART_SANDBOX_PORT"
 _NOWHERE = ("127.0.0.1", "localhost", "::1")
 _CACHE_TOKENS = 400_000
 _SHARDS = 4
@@ -98,9 +99,12 @@ def _lmi() -> Plan:
         or env.get("OPTION_MODEL_ID")
         or env.get("SM_VLLM_MODEL")
         or env.get("SM_SGLANG_MODEL_PATH")
+        or env.get("SM_MODEL_DIR")
         or "/opt/ml/model"
     )
-    made = Plan("lmi", model, int(env.get("SERVING_PORT") or env.get("SM_VLLM_PORT") or 8080), None, "0.36.0", routes=native.VLLM)
+    made = Plan(
+        "lmi", model, int(env.get("SERVING_PORT") or env.get("SM_VLLM_PORT") or env.get(_PORT) or 8080), None, "0.36.0", routes=native.VLLM
+    )
     degree = env.get("OPTION_TENSOR_PARALLEL_DEGREE") or env.get("TENSOR_PARALLEL_DEGREE") or env.get("SM_VLLM_TENSOR_PARALLEL_SIZE") or "1"
     made.parts = int(degree) if degree.isdigit() else 1
     made.names = [env.get("OPTION_SERVED_MODEL_NAME") or model]
