@@ -23,6 +23,7 @@ class Area(StrEnum):
     storage = "storage"
     features = "features"
     training = "training"
+    inference = "inference"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Shape(StrEnum):
     clusters = "clusters"
     fleet = "fleet"
     nodes = "nodes"
+    model_answer = "model_answer"
     logs = "logs"
 
 
@@ -228,6 +230,28 @@ TOOLS: tuple[Tool, ...] = (
         "logs_read", "Read the last log lines of a pod, training job, deployment, endpoint or selector; search filters.",
         shape=Shape.logs, hides=frozenset({"job_kind"}), area=Area.training,
     ),
+    Tool("served_model_list", "List everything that serves a model, both paths and of others; why not ready.", area=Area.inference),
+    Tool("served_model_get", "Show one served model: replicas, why not ready, events.", area=Area.inference),
+    Tool("served_model_metrics", "Show requests, queue, cache use, tokens a second of a served model.", area=Area.inference),
+    Tool(
+        "model_call", "Ask a served model: chat, completion, embeddings or any JSON. It answers text, latency and tokens a second.",
+        _O, _CHANGES, "served_model_get", Shape.model_answer, area=Area.inference,
+    ),
+    Tool("inference_endpoint_list", "List managed endpoints with replicas and why one is not ready.", area=Area.inference),
+    Tool("inference_endpoint_get", "Show one endpoint: each link up to its callers, settings, events.", area=Area.inference),
+    Tool(
+        "inference_endpoint_create",
+        "Serve a model by the inference operator. Look at dry_run=true first. It ends when the model has answered.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "inference_endpoint_update", "Change an endpoint; what is left out stays. A silent rollback is told as a failure.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "inference_endpoint_delete", "End an endpoint. First call with dry_run=true: its plan carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.inference,
+    ),
     Tool("volume_list", "List volume claims: what each shows, whether bound, pods that use it.", area=Area.storage),
     Tool("volume_get", "Show one volume claim: options, users, why it is not bound.", area=Area.storage),
     Tool("file_system_list", "List FSx for Lustre file systems, those that fit first.", area=Area.storage),
@@ -260,6 +284,7 @@ TOOLS: tuple[Tool, ...] = (
 
 #: mutating routes that are no tools, and why
 NOT_FOR_AGENTS: Mapping[str, str] = {
+    "model_call_stream": "a tool answers once: model_call tells the same without the stream",
     "hub_token_put": "a token must not pass through a model's context",
     "session_create": "console sessions are for browsers",
     "session_delete": "console sessions are for browsers",

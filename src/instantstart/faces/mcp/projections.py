@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from instantstart.base import terminal
+from instantstart.faces.mcp import model_answers
 from instantstart.faces.mcp.catalog import Shape
 
 Json = dict[str, Any]
@@ -245,6 +246,7 @@ _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
     Shape.clusters: clusters,
     Shape.fleet: fleet,
     Shape.nodes: nodes,
+    Shape.model_answer: lambda document: compact(model_answers.told(document)),
     Shape.logs: logs,
 }
 

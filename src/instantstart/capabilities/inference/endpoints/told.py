@@ -19,7 +19,7 @@ _DNS: Mapping[str, Standing] = {"Active": "ok", "Pending": "waiting", "Error": "
 
 
 @dataclass(frozen=True)
-class Link:
+class EndpointLink:
     """One link. ``absent``: it is not asked for, or is not made here."""
 
     name: str
@@ -55,82 +55,82 @@ def pods_of(kube: KubeCluster, deployed: Mapping[str, Any]) -> Resources:
     return kube.list("Pod", deployed["metadata"]["namespace"], labels=labels) if selector else []
 
 
-def links(kube: KubeCluster, seen: Look) -> tuple[Link, ...]:
+def links(kube: KubeCluster, seen: Look) -> tuple[EndpointLink, ...]:
     """The chain, in the order in which it is made."""
     return (_operator(seen), _replicas(seen), _balancer(kube, seen), _certificate(seen), _dns(seen), _registration(seen), _metrics(seen))
 
 
-def _operator(seen: Look) -> Link:
+def _operator(seen: Look) -> EndpointLink:
     state = str(trees.get(seen.endpoint, "status.state") or "")
     said = endpoints.trouble(seen.endpoint)
     if not endpoints.observed(seen.endpoint):
-        return Link("operator", "waiting", "The inference operator has not looked at the newest settings yet.")
+        return EndpointLink("operator", "waiting", "The inference operator has not looked at the newest settings yet.")
     if state == endpoints.COMPLETE:
-        return Link("operator", "ok", "The operator says that the deployment is complete.")
+        return EndpointLink("operator", "ok", "The operator says that the deployment is complete.")
     status: Standing = "failed" if "Failed" in state else "waiting"
-    return Link("operator", status, f"The operator says {state or 'nothing yet'}." + (f" {said}" if said else ""))
+    return EndpointLink("operator", status, f"The operator says {state or 'nothing yet'}." + (f" {said}" if said else ""))
 
 
-def _replicas(seen: Look) -> Link:
+def _replicas(seen: Look) -> EndpointLink:
     if seen.deployment is None:
-        return Link("replicas", "waiting", "The operator has made no Deployment yet.")
+        return EndpointLink("replicas", "waiting", "The operator has made no Deployment yet.")
     status, wanted = seen.deployment.get("status") or {}, trees.get(seen.deployment, "spec.replicas")
     wanted = 1 if wanted is None else int(wanted)
     ready = int(status.get("readyReplicas") or 0)
     if ready >= wanted:
-        return Link("replicas", "ok", f"{ready} of {wanted} replicas are ready.")
+        return EndpointLink("replicas", "ok", f"{ready} of {wanted} replicas are ready.")
     why = seen.why.text if seen.why else ""
     failing = seen.why is not None and seen.why.kind in ("failing", "blocked")
-    return Link("replicas", "failed" if failing else "waiting", f"{ready} of {wanted} replicas are ready. {why}".rstrip())
+    return EndpointLink("replicas", "failed" if failing else "waiting", f"{ready} of {wanted} replicas are ready. {why}".rstrip())
 
 
-def _balancer(kube: KubeCluster, seen: Look) -> Link:
+def _balancer(kube: KubeCluster, seen: Look) -> EndpointLink:
     if seen.ingress is None:
-        return Link("load_balancer", "absent", "The operator has made no load balancer.")
+        return EndpointLink("load_balancer", "absent", "The operator has made no load balancer.")
     address = endpoints.hostname(seen.ingress)
     if address:
-        return Link("load_balancer", "ok", f"It answers at {address}.")
+        return EndpointLink("load_balancer", "ok", f"It answers at {address}.")
     told = events.last_warning(kube, seen.ingress)
-    return Link("load_balancer", "waiting", f"It has no address yet: {told or 'its controller says nothing.'}")
+    return EndpointLink("load_balancer", "waiting", f"It has no address yet: {told or 'its controller says nothing.'}")
 
 
-def _certificate(seen: Look) -> Link:
+def _certificate(seen: Look) -> EndpointLink:
     told = trees.get(seen.endpoint, "status.tlsCertificate") or {}
     if not told:
-        return Link("certificate", "absent", "The operator tells of no TLS certificate.")
+        return EndpointLink("certificate", "absent", "The operator tells of no TLS certificate.")
     health, until = str(told.get("certificateHealth") or ""), told.get("lastCertExpiryTime")
     names = ", ".join(told.get("certificateDomainNames") or ()) or told.get("certificateName") or "the certificate"
     ends = f", until {until}" if until else ""
-    return Link("certificate", _HEALTH.get(health, "unknown"), f"{names}: {health or 'not said to be valid'}{ends}.")
+    return EndpointLink("certificate", _HEALTH.get(health, "unknown"), f"{names}: {health or 'not said to be valid'}{ends}.")
 
 
-def _dns(seen: Look) -> Link:
+def _dns(seen: Look) -> EndpointLink:
     told = trees.get(seen.endpoint, "status.dnsStatus") or {}
     if not told and not trees.get(seen.endpoint, "spec.dnsConfig"):
-        return Link("dns", "absent", "No name of a zone of yours is asked for.")
+        return EndpointLink("dns", "absent", "No name of a zone of yours is asked for.")
     health = str(told.get("dnsHealth") or "Pending")
     message = f" {told['message']}" if told.get("message") else ""
-    return Link("dns", _DNS.get(health, "unknown"), f"{told.get('recordName') or 'The name'} is {health}.{message}")
+    return EndpointLink("dns", _DNS.get(health, "unknown"), f"{told.get('recordName') or 'The name'} is {health}.{message}")
 
 
-def _registration(seen: Look) -> Link:
+def _registration(seen: Look) -> EndpointLink:
     wanted = endpoints.endpoint_name(seen.endpoint)
     if wanted is None:
-        return Link("sagemaker_endpoint", "absent", "No SageMaker endpoint is asked for.")
+        return EndpointLink("sagemaker_endpoint", "absent", "No SageMaker endpoint is asked for.")
     made = seen.registration or {}
     state = str(trees.get(seen.endpoint, "status.endpoints.sagemaker.state") or trees.get(made, "status.state") or "not begun")
     said = endpoints.trouble(made) if made else None
     status: Standing = "failed" if "Fail" in state else "ok" if state in endpoints.IN_SERVICE else "waiting"
-    return Link("sagemaker_endpoint", status, f"{wanted} is {state}." + (f" {said}" if said and status == "failed" else ""))
+    return EndpointLink("sagemaker_endpoint", status, f"{wanted} is {state}." + (f" {said}" if said and status == "failed" else ""))
 
 
-def _metrics(seen: Look) -> Link:
+def _metrics(seen: Look) -> EndpointLink:
     told = trees.get(seen.endpoint, "status.metricsStatus") or {}
     if not told:
-        return Link("metrics", "unknown", "The operator tells nothing of metrics.")
+        return EndpointLink("metrics", "unknown", "The operator tells nothing of metrics.")
     if not told.get("enabled"):
-        return Link("metrics", "absent", "Metrics are switched off.")
+        return EndpointLink("metrics", "absent", "Metrics are switched off.")
     if told.get("errorMessage"):
-        return Link("metrics", "failed", str(told["errorMessage"]))
+        return EndpointLink("metrics", "failed", str(told["errorMessage"]))
     port = trees.get(told, "modelMetrics.port")
-    return Link("metrics", "ok", f"They are collected{f' from port {port}' if port else ''}.")
+    return EndpointLink("metrics", "ok", f"They are collected{f' from port {port}' if port else ''}.")

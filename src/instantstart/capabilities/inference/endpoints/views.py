@@ -9,7 +9,7 @@ from typing import Any
 
 from instantstart.base import problems, trees
 from instantstart.capabilities.inference.endpoints import objects, told
-from instantstart.capabilities.inference.endpoints.told import Link
+from instantstart.capabilities.inference.endpoints.told import EndpointLink
 from instantstart.capabilities.paging import page
 from instantstart.capabilities.room import Room
 from instantstart.ensure import endpoints, events, serving, sites
@@ -85,7 +85,7 @@ class EndpointDetail:
     """One endpoint: each link up to its callers, its settings as a form takes them, its replicas and what was said of it."""
 
     endpoint: EndpointItem
-    links: tuple[Link, ...]
+    links: tuple[EndpointLink, ...]
     next_step: str | None
     settings: Mapping[str, Any]
     #: settings of the object that have no name here; they stay as they are
