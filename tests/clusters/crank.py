@@ -7,6 +7,7 @@ done on purpose: an outcome is thrown away after the act, and the stage is calle
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from instantstart.operations.declare import Run, Stage, Together, Workflow
 from instantstart.operations.reactions import Reaction, last_word, pause_seconds, reaction_to
 
 MOST_TICKS = 4000
+#: over all cranks: what an operation noted in the store must not be another's
+_NUMBERS = itertools.count(1)
 Discard = Callable[[str, Outcome], bool]
 
 
@@ -69,12 +72,10 @@ class Crank:
         self.discard: Discard = lambda stage, outcome: False
         #: called before each look of a stage: what goes on in the world meanwhile
         self.before_look: Callable[[Turned, str], None] = lambda turned, stage: None
-        self._count = 0
 
     def run(self, workflow: Workflow, spec: Any, until: str | None = None) -> Turned:
         """Begin an operation and turn it to its end, or until a stage is done (what a cancel between ticks does)."""
-        self._count += 1
-        turned = Turned(f"op-{self._count}", workflow, spec, stages={s.name: _Standing(s) for s in workflow.stages()})
+        turned = Turned(f"op-{next(_NUMBERS)}", workflow, spec, stages={s.name: _Standing(s) for s in workflow.stages()})
         return self.turn(turned, until)
 
     def retry(self, turned: Turned, until: str | None = None) -> Turned:

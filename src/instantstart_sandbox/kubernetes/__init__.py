@@ -9,7 +9,7 @@ Simple: admission webhooks (not called; one without endpoints refuses, one with 
 (stored only); defaults of the fields that the product, kubectl or a controller reads; the tails of some sentences; RBAC by rules, without
 aggregation and escalation checks; Service addresses from one range.
 
-Absent, and refused or without effect: protobuf and CBOR bodies (415), exec, attach and port-forward (501), conversion
+Absent, and refused or without effect: protobuf of custom kinds, and CBOR bodies (415), exec, attach and port-forward (501), conversion
 webhooks, OpenAPI v2, metrics.
 
 The way of a request: ``http`` -> ``api`` (who, what, may they) -> ``pipeline`` or ``deletion`` (decode, default, admit, validate, own,

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 import orjson
 import yaml
 
+from instantstart_sandbox.kubernetes import protobuf
 from instantstart_sandbox.kubernetes.access import ANONYMOUS
 from instantstart_sandbox.kubernetes.errors import ApiError, bad_request
 from instantstart_sandbox.world.seams import Identity
@@ -23,12 +24,25 @@ Send = Callable[[Message], Awaitable[None]]
 JSON: Final = "application/json"
 _LARGEST_BODY: Final = 3 * 1024 * 1024
 MEDIA_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-_PROTOBUF_PREFIX: Final = b"k8s\0"
-_PROTOBUF_TEXT: Final = (
+_NO_PROTOBUF: Final = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+_FOREIGN_PROTOBUF: Final = (
     "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml. "
-    "The sandbox decodes no protobuf, which kubectl 1.32 and newer send in create, auth and drain; instead of kubectl create, write: "
-    "kubectl create ... --dry-run=client -o yaml | kubectl apply -f -"
+    "The sandbox knows no protobuf of {kind}; write it as YAML and use: kubectl apply -f"
 )
+
+
+def _from_protobuf(data: bytes, kind: str) -> Any:
+    """The object of a protobuf body. 400 for what is none, 415 for kinds whose fields are not known."""
+    if not data.startswith(protobuf.PREFIX):
+        raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {_NO_PROTOBUF} ({data.hex()})")
+    try:
+        return protobuf.decode(data)
+    except protobuf.UnknownKindError as error:
+        raise ApiError(415, "UnsupportedMediaType", _FOREIGN_PROTOBUF.format(kind=error.args[0])) from error
+    except protobuf.DamagedError as error:
+        raise bad_request(str(error)) from error
+    except ValueError as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {error} ({data[:64].hex()})") from error
 
 
 def _acceptable(choice: str) -> bool:
@@ -108,15 +122,12 @@ class Request:
         return b"".join(parts)
 
     async def read(self, *, optional: bool = False, kind: str = "object") -> Any:
-        """The decoded body of an object of ``kind``, JSON or YAML. 415 for protobuf, 400 for what cannot be parsed."""
+        """The decoded body of an object of ``kind``: JSON, YAML or protobuf. 415 for other forms, 400 for what cannot be parsed."""
         data = await self.body()
-        if "protobuf" in self.media and not data.startswith(_PROTOBUF_PREFIX):
-            told = f"provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] ({data.hex()})"
-            raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {told}")
-        if "protobuf" in self.media:
-            raise ApiError(415, "UnsupportedMediaType", _PROTOBUF_TEXT)
         if not data and optional:
             return {}
+        if "protobuf" in self.media:
+            return _from_protobuf(data, kind)
         if self.media and not self.media.endswith(("json", "yaml")):
             text = f"the body of the request was in an unknown format - accepted media types include: {MEDIA_TYPES}"
             raise ApiError(415, "UnsupportedMediaType", text)

@@ -349,10 +349,18 @@ def test_service_account_tokens_authenticate(http: httpx2.Client) -> None:
     assert claims["alg"] == "RS256"
 
 
-def test_protobuf_is_refused_in_plain_words(http: httpx2.Client) -> None:
-    answer = http.post("/api/v1/namespaces", content=b"k8s\x00", headers={"Content-Type": "application/vnd.kubernetes.protobuf"})
-    assert (answer.status_code, answer.json()["reason"]) == (415, "UnsupportedMediaType")
-    assert "kubectl apply -f -" in answer.json()["message"]
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"k8s\x00", 400),
+        (b"k8s\x00\x0a\xff", 400),
+        (b"no protobuf", 400),
+        (b"k8s\x00\x0a\x12\x0a\x0bexample/v1\x00\x12\x03Any", 415),
+    ],
+)
+def test_protobuf_that_is_none_or_of_a_foreign_kind_is_refused(http: httpx2.Client, content: bytes, status: int) -> None:
+    answer = http.post("/api/v1/namespaces", content=content, headers={"Content-Type": "application/vnd.kubernetes.protobuf"})
+    assert (answer.status_code, answer.json()["kind"]) == (status, "Status"), answer.text
 
 
 def test_yaml_bodies_keep_dates_as_text(http: httpx2.Client) -> None:
