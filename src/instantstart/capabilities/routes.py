@@ -23,6 +23,7 @@ from instantstart.capabilities.storage.objects import routes as objects
 from instantstart.capabilities.storage.volumes import routes as volumes
 from instantstart.capabilities.training.jobs import routes as jobs
 from instantstart.capabilities.training.logs import routes as logs
+from instantstart.capabilities.training.recipes import routes as recipes
 
 ROUTERS = (
     clusters.router,
@@ -38,6 +39,7 @@ ROUTERS = (
     training_plans.router,
     features.router,
     jobs.router,
+    recipes.router,
     logs.router,
     deployments.router,
     pools.router,

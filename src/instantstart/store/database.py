@@ -12,6 +12,7 @@ from instantstart.store.approvals import Approvals
 from instantstart.store.audit import Audit
 from instantstart.store.clusters import Clusters
 from instantstart.store.connection import Connector, address
+from instantstart.store.forms import Forms
 from instantstart.store.identities import Identities
 from instantstart.store.operations import Operations
 
@@ -26,6 +27,7 @@ class Store:
         self.approvals = Approvals(connector)
         self.audit = Audit(connector)
         self.clusters = Clusters(connector)
+        self.forms = Forms(connector)
 
     @property
     def embedded(self) -> bool:

@@ -185,3 +185,15 @@ class ClusterRow:
     state: Json = field(default_factory=dict)
     created_at: dt.datetime | None = None
     updated_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True)
+class FormRow:
+    """A form that an identity keeps under a name: ``kind`` says what it is a form of, ``content`` is what was filled in."""
+
+    identity: str
+    kind: str
+    name: str
+    content: Json
+    created_at: dt.datetime
+    updated_at: dt.datetime

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 #: the newest migration; a test holds it equal to Alembic's head
-SCHEMA_VERSION = "0001"
+SCHEMA_VERSION = "0002"
 
 
 class Moment(sa.TypeDecorator[dt.datetime]):
@@ -203,6 +203,18 @@ clusters = sa.Table(
     _text("hyperpod_arn", nullable=True),
     _text("origin"),
     sa.Column("state", _JSON, nullable=False),
+    _moment("created_at", nullable=False),
+    _moment("updated_at", nullable=False),
+)
+
+#: forms that a person keeps: what was filled in, to be filled in again
+forms = sa.Table(
+    "forms",
+    metadata,
+    _text("identity", primary_key=True),
+    _text("kind", primary_key=True),
+    _text("name", primary_key=True),
+    sa.Column("content", _JSON, nullable=False),
     _moment("created_at", nullable=False),
     _moment("updated_at", nullable=False),
 )

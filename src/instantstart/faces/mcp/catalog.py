@@ -55,6 +55,7 @@ class Shape(StrEnum):
     nodes = "nodes"
     model_answer = "model_answer"
     logs = "logs"
+    recorded = "recorded"
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("training_job_list", "List training jobs with status and why those that wait do.", area=Area.training),
     Tool("training_job_get", "Show one training job: pods, recovery budget used, events, why it does not run.", area=Area.training),
     Tool("training_job_preview", "Show the exact objects, arguments and findings of a job; changes nothing.", area=Area.training),
+    Tool("training_recipe_list", "List what a job can run, by framework, with every field.", area=Area.training),
     Tool("training_log_rules_try", "Try log rules on sample log text; changes nothing.", area=Area.training),
     Tool(
         "training_job_submit", "Submit a training job. Look at dry_run=true first: its findings say what is in the way. "
@@ -229,6 +231,35 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "logs_read", "Read the last log lines of a pod, training job, deployment, endpoint or selector; search filters.",
         shape=Shape.logs, hides=frozenset({"job_kind"}), area=Area.training,
+    ),
+    Tool("mlflow_list", "List MLflow tracking servers and apps, and whether training pods reach them, link by link.", area=Area.training),
+    Tool("training_experiments", "List experiments that MLflow recorded.", shape=Shape.recorded, area=Area.training),
+    Tool(
+        "training_runs", "List training runs that MLflow recorded: parameters, latest metrics, throughput; filter and order in MLflow's words.",
+        shape=Shape.recorded, area=Area.training,
+    ),
+    Tool("training_run_get", "Show one recorded training run.", shape=Shape.recorded, area=Area.training),
+    Tool("training_runs_compare", "Compare recorded runs: what differs first.", shape=Shape.recorded, area=Area.training),
+    Tool("training_run_metrics", "Show metrics of recorded runs over their steps.", shape=Shape.recorded, area=Area.training),
+    Tool(
+        "mlflow_server_create", "Create an MLflow tracking server (up to 25 minutes, paid by the hour) that training pods may log to.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.training,
+    ),
+    Tool(
+        "mlflow_app_create", "Create an MLflow app (minutes) that training pods may log to.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.training,
+    ),
+    Tool(
+        "mlflow_access_grant", "Let training pods of some namespaces log to a tracking server or app.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.training,
+    ),
+    Tool(
+        "mlflow_share", "Copy complete runs into MLflow of another account. First call with dry_run=true: what its role must allow.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.training,
+    ),
+    Tool(
+        "mlflow_delete", "Delete a tracking server or app with all it recorded. First call with dry_run=true: its plan carries the approval.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.training,
     ),
     Tool("served_model_list", "List everything that serves a model, both paths and of others; why not ready.", area=Area.inference),
     Tool("served_model_get", "Show one served model: replicas, why not ready, events.", area=Area.inference),
@@ -284,8 +315,11 @@ TOOLS: tuple[Tool, ...] = (
 
 #: mutating routes that are no tools, and why
 NOT_FOR_AGENTS: Mapping[str, str] = {
+    "saved_form_put": "forms are a person's convenience; an agent keeps its own",
+    "saved_form_delete": "forms are a person's convenience; an agent keeps its own",
     "model_call_stream": "a tool answers once: model_call tells the same without the stream",
     "hub_token_put": "a token must not pass through a model's context",
+    "mlflow_open": "whoever has the address is signed in: it must not pass through a model's context",
     "session_create": "console sessions are for browsers",
     "session_delete": "console sessions are for browsers",
     "token_create": "an agent must not make identities",
