@@ -247,12 +247,12 @@ class EndpointSettings(Ask):
     max_deploy_seconds: Annotated[int, Field(ge=60, le=86_400)] | None = Field(
         None, description="After so long the operator gives a deployment up. Left out: 3600."
     )
-    metrics: Metrics | None = None
-    cache: Cache | None = None
-    routing: Routing | None = None
-    autoscaling: Autoscaling | None = None
-    load_balancer: LoadBalancer | None = None
-    tls: Tls | None = None
+    metrics: Metrics | None = Field(None, description="What is scraped from the server.")
+    cache: Cache | None = Field(None, description="The tiered key-value cache. Left out: none.")
+    routing: Routing | None = Field(None, description="Routing by cache, session or turn. Left out: none; it cannot be switched on later.")
+    autoscaling: Autoscaling | None = Field(None, description="Replicas by metrics. Left out: a fixed number.")
+    load_balancer: LoadBalancer | None = Field(None, description="The load balancer in front.")
+    tls: Tls | None = Field(None, description="The certificate. Left out: the operator makes one.")
 
 
 class CreateInferenceEndpoint(EndpointSettings):
