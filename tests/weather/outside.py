@@ -90,3 +90,23 @@ def pool(name: str, group: str) -> Callable[[Ground], dict[str, Any]]:
         return found
 
     return asked
+
+
+def tracking(kind: str, name: str) -> Callable[[Ground], dict[str, Any]]:
+    """A tracking server or app as the door would settle it."""
+
+    def asked(ground: Ground) -> dict[str, Any]:
+        store = f"s3://{ground.site.names.data_bucket}/mlflow/{name}"
+        return {"kind": kind, "name": name, "artifact_store": store, "namespaces": ["default"]}
+
+    return asked
+
+
+def tracked(kind: str, name: str) -> Callable[[Ground], dict[str, Any]]:
+    """The one that is there, by its ARN."""
+
+    def asked(ground: Ground) -> dict[str, Any]:
+        summaries = ground.sandbox.client("sagemaker").list_mlflow_apps()["Summaries"]
+        return {"kind": kind, "name": name, "arn": next(s["Arn"] for s in summaries if s["Name"] == name)}
+
+    return asked

@@ -73,8 +73,9 @@ def _is_wanted(model: type[BaseModel], name: str) -> bool:
 BY_NAME: dict[str, Workflow] = {workflow.name: workflow for workflow in WORKFLOWS}
 
 #: the group that the scenarios of capacity work on, and the claim of those of storage
-GROUP, CLAIM, POOL, FSX_CLAIM = "extra", "second", "pool", "third"
+GROUP, CLAIM, POOL, FSX_CLAIM, MLFLOW = "extra", "second", "pool", "third", "weather"
 _FSX = (*WHOLE, "feature.enable")
+_TRACKED = (*WHOLE, "mlflow_app.create")
 _GROUPED = (*WHOLE, "instance_group.add")
 _KARPENTER = (*WHOLE, "karpenter.enable")
 _POOLED = (*_KARPENTER, "instance_group.add", "node_pool.add")
@@ -89,6 +90,7 @@ def _nodes(**more: Any) -> Asks:
 ELSEWHERE: dict[str, str] = {
     "model.download": "needs a model hub beside AWS and Kubernetes; its job runs as a process (tests/storage)",
     "download.cancel": "stands on model.download",
+    "mlflow.share": "needs MLflow's own server on both sides, a process of this machine (tests/training)",
     **dict.fromkeys(
         ("model_deployment.create", "model_deployment.update", "model_deployment.scale", "model_deployment.delete")
         + ("model_pool.create", "model_pool.scale", "model_pool.delete", "model_binding.create", "model_binding.delete")
@@ -126,6 +128,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("node_pool.delete", after=_POOLED, asks={"pool": POOL}),
     Scenario("karpenter.disable", after=_KARPENTER),
     Scenario("instance_group.delete", after=_GROUPED, asks={"group": GROUP}),
+    Scenario("mlflow_server.create", asks=outside.tracking("tracking_server", MLFLOW), body={"name": MLFLOW}),
+    Scenario("mlflow_app.create", asks=outside.tracking("app", MLFLOW), body={"name": MLFLOW}),
+    Scenario("mlflow_access.grant", after=_TRACKED, asks={"kind": "app", "name": MLFLOW, "namespaces": ["default", "kube-public"]}),
+    Scenario("mlflow.delete", after=_TRACKED, asks=outside.tracked("app", MLFLOW)),
     Scenario("cluster.create", after=(), in_journey=False),
     Scenario("cluster.import", after=(), before=outside.make_foreign_eks, asks=outside.foreign_eks, in_journey=False),
     Scenario(

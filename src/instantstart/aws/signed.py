@@ -93,7 +93,7 @@ def configured_endpoint(aws: Aws, service: str) -> str | None:
 def send(aws: Aws, call: Call, *, repeat: bool) -> bytes:
     """The body of a good answer. ``repeat``: a read, tried again on lost answers and busy servers.
 
-    Raises Refusal for what the service said, Denied without credentials, Busy when it is throttled or broken, Unreachable without an answer.
+    Raises Refusal for what the service said, Denied without credentials, Busy when it is throttled or broken, Unreachable without answer.
     """
     last: problems.Problem | None = None
     for number in range(_TRIES if repeat else 1):
@@ -116,7 +116,9 @@ def _once(aws: Aws, call: Call) -> bytes:
     evidence = {"service": call.service, "operation": f"{call.method} {call.path}"}
     credentials = aws._session.get_credentials()
     if credentials is None:
-        raise problems.Denied("aws.no_credentials", "No usable AWS credentials.", hint="Give the process a role or a profile.", evidence=evidence)
+        raise problems.Denied(
+            "aws.no_credentials", "No usable AWS credentials.", hint="Give the process a role or a profile.", evidence=evidence
+        )
     try:
         SigV4Auth(credentials, call.service, aws.region).add_auth(request)
         answer = _session().send(request.prepare())

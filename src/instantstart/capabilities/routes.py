@@ -23,6 +23,7 @@ from instantstart.capabilities.storage.objects import routes as objects
 from instantstart.capabilities.storage.volumes import routes as volumes
 from instantstart.capabilities.training.jobs import routes as jobs
 from instantstart.capabilities.training.logs import routes as logs
+from instantstart.capabilities.training.mlflow import routes as mlflow
 from instantstart.capabilities.training.recipes import routes as recipes
 
 ROUTERS = (
@@ -48,4 +49,5 @@ ROUTERS = (
     endpoints.router,
     served.router,
     calls.router,
+    mlflow.router,
 )

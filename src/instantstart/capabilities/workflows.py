@@ -17,6 +17,7 @@ from instantstart.capabilities.inference.scaling import workflows as scaling
 from instantstart.capabilities.storage.downloads import workflows as downloads
 from instantstart.capabilities.storage.volumes import workflows as volumes
 from instantstart.capabilities.training.jobs import workflows as jobs
+from instantstart.capabilities.training.mlflow import workflows as mlflow
 
 WORKFLOWS = (
     *clusters.WORKFLOWS,
@@ -34,4 +35,5 @@ WORKFLOWS = (
     *routers.WORKFLOWS,
     *scaling.WORKFLOWS,
     *endpoints.WORKFLOWS,
+    *mlflow.WORKFLOWS,
 )

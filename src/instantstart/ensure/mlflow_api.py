@@ -173,7 +173,9 @@ class Mlflow:
         told = self._write("runs/create", body | ({"start_time": started} if started is not None else {}))
         return str(told["run"]["info"]["run_id"])
 
-    def log(self, run_id: str, *, points: Sequence[Point] = (), params: Mapping[str, str] | None = None, tags: Mapping[str, str] | None = None) -> None:
+    def log(
+        self, run_id: str, *, points: Sequence[Point] = (), params: Mapping[str, str] | None = None, tags: Mapping[str, str] | None = None
+    ) -> None:
         """Log one batch, within its limits. What is there already, with the same value, stays once."""
         body: dict[str, Any] = {"run_id": run_id, "metrics": [p.told() for p in points]}
         self._write("runs/log-batch", body | {"params": _pairs(params or {}), "tags": _pairs(tags or {})})
@@ -185,7 +187,9 @@ class Mlflow:
 
     # --- the wire
 
-    def _read(self, method: str, path: str, query: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def _read(
+        self, method: str, path: str, query: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         return self._send(signed.Call(self._service, self._endpoint, method, _ROOT + path, query or {}, body, self._headers), repeat=True)
 
     def _write(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,6 +219,8 @@ class Mlflow:
             )
         if code == _NOT_FOUND or refusal.status == 404:
             return problems.NotFound("mlflow.not_found", said or f"{self.place.arn} does not know that.", evidence=evidence)
+        if refusal.status == 409:
+            return problems.Conflict("mlflow.not_active", said or f"{self.place.arn} is not active.", evidence=evidence)
         if code == _EXISTS:
             return problems.Conflict("mlflow.exists", said, evidence=evidence)
         return problems.Invalid("mlflow.refused", f"MLflow refused {evidence['operation']}: {said or refusal.status}", evidence=evidence)

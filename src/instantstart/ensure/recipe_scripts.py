@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol, cast
 
@@ -39,6 +39,8 @@ class Plan(Protocol):
     def faults_of(self, config: Any) -> list[tuple[str, str]]: ...
     def argv_of(self, config: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]: ...
     def variables_of(self, config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]: ...
+    def settings_file(self, config: Mapping[str, Any], environ: Mapping[str, str]) -> str | None: ...
+    def expand(self, argv: Sequence[str], config: Mapping[str, Any], read: Callable[[str], Mapping[str, Any]]) -> list[str]: ...
 
 
 @cache

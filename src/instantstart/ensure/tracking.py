@@ -1,4 +1,4 @@
-"""Managed MLflow on SageMaker: tracking servers and apps as they are, whose they are, whether they can be used; what a job is given for one.
+"""Managed MLflow on SageMaker: tracking servers and apps as they are, whose they are, whether they can be used.
 
 Facts: aws-facts A3. A tracking server is known by its name, an app by its ARN; both are addressed by the ARN (MLFLOW_TRACKING_URI).
 """

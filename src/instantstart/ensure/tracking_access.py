@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from instantstart.base import problems
 from instantstart.base.outcome import Wait
-from instantstart.ensure import chain_steps, chains, roles, trusts
+from instantstart.ensure import chain_links, chain_steps, chains, identity, principals, roles, trusts
 from instantstart.ensure.chain_steps import Hands
 from instantstart.ensure.chains import REMEMBERED, Chain, Ground
 from instantstart.ensure.tracking import Server
@@ -85,3 +86,22 @@ def forget_step(hands: Hands, ground: Ground, server: Server) -> Wait | None:
     tags = [{"Key": REMEMBERED + key, "Value": value} for key, value in choices.items()]
     hands.where.aws.write("iam", "tag_role", RoleName=chain.role, Tags=tags)
     return Wait(0, f"Took {server.name} out of {chain.role}")
+
+
+def read_seen(hands: Hands, chain: Chain) -> chain_links.Seen:
+    """What shows whether the chain holds: provider, role, accounts. The pods are left to the features' own look."""
+    aws = hands.where.aws
+    role = roles.find(aws, chain.role)
+    found = {(a.namespace, a.name): hands.kube.find("ServiceAccount", a.name, a.namespace) for a in chain.accounts}
+    audiences: frozenset[str] | None = None
+    with contextlib.suppress(problems.NotFound):
+        arn = identity.provider_arn(aws, str(chain.issuer))
+        told = aws.read("iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=arn)
+        audiences = frozenset(told.get("ClientIDList", ()))
+    return chain_links.Seen(
+        audiences,
+        {role.name: role} if role else {},
+        {key: live for key, live in found.items() if live is not None},
+        audience=principals.service("sts"),
+        tag=hands.where.tag,
+    )

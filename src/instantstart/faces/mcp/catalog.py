@@ -235,7 +235,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("mlflow_list", "List MLflow tracking servers and apps, and whether training pods reach them, link by link.", area=Area.training),
     Tool("training_experiments", "List experiments that MLflow recorded.", shape=Shape.recorded, area=Area.training),
     Tool(
-        "training_runs", "List training runs that MLflow recorded: parameters, latest metrics, throughput; filter and order in MLflow's words.",
+        "training_runs", "List training runs that MLflow recorded: parameters, latest metrics, throughput; filter in MLflow's words.",
         shape=Shape.recorded, area=Area.training,
     ),
     Tool("training_run_get", "Show one recorded training run.", shape=Shape.recorded, area=Area.training),
@@ -258,7 +258,7 @@ TOOLS: tuple[Tool, ...] = (
         _O, _CHANGES, "operation_wait", _OPERATION, area=Area.training,
     ),
     Tool(
-        "mlflow_delete", "Delete a tracking server or app with all it recorded. First call with dry_run=true: its plan carries the approval.",
+        "mlflow_delete", "Delete a tracking server or app with all it recorded. First dry_run=true: its plan carries the approval to pass.",
         _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.training,
     ),
     Tool("served_model_list", "List everything that serves a model, both paths and of others; why not ready.", area=Area.inference),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from instantstart.base import terminal
-from instantstart.faces.mcp import model_answers
+from instantstart.faces.mcp import model_answers, recorded
 from instantstart.faces.mcp.catalog import Shape
 
 Json = dict[str, Any]
@@ -248,6 +248,7 @@ _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
     Shape.nodes: nodes,
     Shape.model_answer: lambda document: compact(model_answers.told(document)),
     Shape.logs: logs,
+    Shape.recorded: lambda document: compact(recorded.told(document)),
 }
 
 
