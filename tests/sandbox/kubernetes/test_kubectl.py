@@ -149,3 +149,10 @@ def test_tokens_reviews_and_evictions_by_protobuf(kubectl: Kubectl, manifest: Ca
     assert kubectl("create", "token", "default").stdout.count(".") == 2
     assert kubectl("auth", "can-i", "create", "pods").stdout.strip() == "yes"
     assert "Username" in kubectl("auth", "whoami").stdout
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    alone = pod()
+    alone["spec"]["nodeName"] = "n"
+    kubectl("apply", "-f", manifest(node, {"apiVersion": "v1", "kind": "Pod", **alone}))
+    told = kubectl("drain", "n", "--force", "--grace-period=0", "--timeout=20s")
+    assert "evicting pod default/a" in told.stderr + told.stdout
+    assert "node/n drained" in told.stdout
