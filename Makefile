@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export INSTANTSTART_SKIP_UI := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test ui demo test test-all test-slow lint types contracts bench lock clean docs weather-report kube-reference
+.PHONY: help setup setup-test mlflow ui demo test test-all test-slow lint types contracts bench lock clean docs weather-report kube-reference
 
 help: ## List the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -33,6 +33,10 @@ setup: $(VENV)/.run ## Install what running needs into .venv
 
 setup-test: $(VENV)/.test ## Install what testing needs, too
 	@tools/ensure-chromium
+	@tools/make-mlflow $(BIN)/python || true
+
+mlflow: setup ## Install what the sandbox's real MLflow servers need into the cache folder (600 MB; without it they say so)
+	@tools/make-mlflow $(BIN)/python
 
 ui: ## Build the console (Node from this machine, else from PyPI; without either the rest still works)
 	@tools/build-ui $(BIN)/python

@@ -25,6 +25,7 @@ from instantstart_sandbox.world.faults import Fault
 from instantstart_sandbox.world.journal import Entry
 
 if TYPE_CHECKING:
+    from instantstart_sandbox.services.mlflow.plane import Plane
     from instantstart_sandbox.world.state import World
 
 _READS = ("Describe", "List", "Get", "Head", "Search", "BatchGet", "Lookup", "Simulate", "Validate", "Estimate", "Filter")
@@ -77,6 +78,8 @@ class Gateway:
         self.after_change: Callable[[], None] = lambda: None
         #: the stand-in of the model hub, below /_hub
         self.hub: Callable[[wire.Environ, StartResponse], Iterable[bytes]] | None = None
+        #: MLflow's data plane: requests that name a server or app in a header
+        self.mlflow: Plane | None = None
         self.admin: Callable[[wire.Environ, StartResponse], Iterable[bytes]] | None = None
 
     partition_of = staticmethod(wire.partition_of)
@@ -85,6 +88,8 @@ class Gateway:
         """Forget moto's state."""
         wire.reset_backends()
         self.iam.seed()
+        if self.mlflow is not None:
+            self.mlflow.close()
 
     def __call__(self, environ: wire.Environ, start_response: StartResponse) -> Iterable[bytes]:
         """WSGI. ReplyLost passes through to the server, which closes the socket."""
@@ -92,6 +97,8 @@ class Gateway:
             return self.admin(environ, start_response)
         if environ.get("PATH_INFO", "").startswith("/_hub/") and self.hub is not None:
             return self.hub(environ, start_response)
+        if self.mlflow is not None and self.mlflow.wants(environ):
+            return self.mlflow(environ, start_response)
         environ.pop(INTERNAL, None)
         answer = self.answer(environ)
         reason = http.HTTPStatus(answer.status).phrase if answer.status in http.HTTPStatus._value2member_map_ else "Unknown"

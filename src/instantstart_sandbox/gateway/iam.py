@@ -105,7 +105,7 @@ class Iam:
         if not (enforced or recorded) or not context.access_key:
             return
         if enforced and not context.internal:
-            self._check_signature(context, call, environ, body)
+            self._check_signature(context, call.service, environ, body)
         if context.principal_arn.endswith(":root") or (call.service, call.operation) == ("sts", "GetCallerIdentity"):
             return
         documents = self.documents(context.principal_arn) if enforced else []
@@ -164,7 +164,19 @@ class Iam:
                 found.append((managed.name, policies.parse(current.document)))
         return found
 
-    def _check_signature(self, context: Context, call: wire.Call, environ: wire.Environ, body: bytes) -> None:
+    def authorize_request(self, context: Context, service: str, asked: tuple[str, str], sent: tuple[wire.Environ, bytes]) -> None:
+        """As ``authorize``, for a request that is no operation of a service model: ``asked`` is (action, resource)."""
+        enforced, recorded = self._world.settings.iam_enforcement, self._world.settings.iam_record
+        question = policies.Question(*asked, resources.context_of(context, service, {}))
+        if recorded:
+            self._world.journal.asked(question.action, question.resource, question.context)
+        if not enforced:
+            return
+        self._check_signature(context, service, *sent)
+        if not context.principal_arn.endswith(":root"):
+            self._demand(self.documents(context.principal_arn), question, context, service)
+
+    def _check_signature(self, context: Context, service: str, environ: wire.Environ, body: bytes) -> None:
         caller = self.caller(context.access_key, context.partition)
         if caller is None:
             return
@@ -172,13 +184,13 @@ class Iam:
         headers |= {name: environ[key] for name, key in _PLAIN_HEADERS if key in environ}
         query = environ.get("QUERY_STRING", "")
         claim = signatures.claim_of_header(headers.get("authorization", ""), headers.get("x-amz-date", ""))
-        unsigned_body = claim is None and call.service == "s3"
+        unsigned_body = claim is None and service == "s3"
         claim = claim or signatures.claim_of_query(query)
         hashed = "UNSIGNED-PAYLOAD" if unsigned_body else hashlib.sha256(body).hexdigest()
         path = str(environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/")).split("?", 1)[0]
         signed = signatures.Signed(environ["REQUEST_METHOD"], path, query, headers, headers.get("x-amz-content-sha256") or hashed)
         if claim is None or not signatures.holds(claim, caller.secret, signed):
-            code = "AuthFailure" if call.service == "ec2" else "SignatureDoesNotMatch"
+            code = "AuthFailure" if service == "ec2" else "SignatureDoesNotMatch"
             raise AwsError(code, "The request signature we calculated does not match the signature you provided.", 403)
 
     def visible(self, role_arn: str) -> bool:

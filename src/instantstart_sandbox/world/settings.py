@@ -50,6 +50,14 @@ class Settings:
     fsx_create_seconds: float = 400.0
     fsx_delete_seconds: float = 120.0
 
+    # MLflow on SageMaker
+    mlflow_server_create_seconds: float = 1200.0
+    mlflow_app_create_seconds: float = 180.0
+    #: update, stop, start, delete
+    mlflow_change_seconds: float = 120.0
+    #: a real ``mlflow server`` stands behind each; without, its address says that there is none
+    mlflow_serves: bool = True
+
     #: from the request of a quota increase to its approval
     quota_request_seconds: float = 7200.0
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...programs.hyperpodrun import MOST_RANKS
 from ...programs.serving.spoiling import OOM_MARK
+from ...world.seams import TrackingWorld
 from ..loops.objects import Object, annotations_of, name_of, namespace_of, spec_of, uid_of
 from . import addresses, agents, facts, mounts, processes, programs
 from .behaviour import OUTPUT, Beat, Behaviour, beat_of
@@ -35,6 +36,8 @@ POD_IP = "INSTANTSTART_SANDBOX_POD_IP"
 _KILLED = 137
 
 
+#: MLflow's own variable; where it was an ARN, that is kept in the other one.
+TRACKING, TRACKING_ARN = "MLFLOW_TRACKING_URI", "INSTANTSTART_SANDBOX_MLFLOW_ARN"
 #: What a container does whose program is not on this machine.
 SIMULATED = Behaviour("sleep")
 
@@ -200,15 +203,24 @@ class Runtime:
         log = self._log(pod, name, again)
         run = Run(behaviour, now, log, ends=now + behaviour.seconds if behaviour.kind == "end" else None)
         if command is not None:
+            await self._translate(command.environment)
             run.command = command
             run.process = await self._spawn(key, command, log, pod)
         else:
             run.beat = beat_of(pod)
             log.line(now, f"InstantStart sandbox: {container['image']} is not run, this container is simulated".encode())
-            for line in annotations_of(pod).get(OUTPUT, "").splitlines():
+            for line in filter(None, annotations_of(pod).get(OUTPUT, "").split("\n")):  # a carriage return is part of a line
                 log.line(now, line.encode())
         body.runs[name] = run
         return run
+
+    async def _translate(self, environment: dict[str, str]) -> None:
+        """An MLflow server named by its ARN, which the SageMaker plugin would find in AWS, is found on this machine."""
+        arn, aws = environment.get(TRACKING, ""), self._cluster.aws
+        if arn.startswith("arn:") and isinstance(aws, TrackingWorld):
+            url = await self._cluster.ask_aws(aws.tracking_url, arn)
+            if url is not None:
+                environment |= {TRACKING: url, TRACKING_ARN: arn}
 
     def _launched(self, pod: Object, container: Object, body: Body, command: processes.Command) -> list[str] | None:
         """The words of the process that a container becomes by the table of programs; None where it is to be simulated."""
