@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -57,6 +59,28 @@ class Client:
                     answer.read()
                     _read(answer)
                 yield from answer.iter_bytes()
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+
+    def events(self, path: str, body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """The server-sent events that ``POST path`` answers: (name, data), as they come. Raises as ``call``.
+
+        Data is JSON; what is none (the ``[DONE]`` of a model) is left out.
+        """
+        try:
+            with self._http.stream("POST", API + path, json=body, headers={"Accept": "text/event-stream"}, timeout=None) as answer:
+                if answer.status_code >= 400:
+                    answer.read()
+                    _read(answer)
+                name = "message"
+                for line in answer.iter_lines():
+                    if line.startswith("event:"):
+                        name = line[6:].strip()
+                    elif line.startswith("data:"):
+                        with contextlib.suppress(ValueError):
+                            yield name, json.loads(line[5:])
+                    elif not line:
+                        name = "message"
         except httpx2.TransportError as error:
             raise self._unreachable(error) from error
 

@@ -24,6 +24,7 @@ from instantstart.faces.cli import (
     features,
     fleet,
     groups,
+    inference,
     karpenter,
     logs,
     nodes,
@@ -71,6 +72,8 @@ app.add_typer(karpenter.app, name="karpenter")
 app.add_typer(features.app, name="feature")
 app.add_typer(storage.volumes, name="volume")
 app.add_typer(storage.models, name="model")
+app.add_typer(inference.served, name="served")
+app.add_typer(inference.endpoints, name="endpoint")
 app.add_typer(storage.objects, name="object")
 app.add_typer(storage.images, name="image")
 app.add_typer(access.tokens, name="token")
