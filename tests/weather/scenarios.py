@@ -90,6 +90,7 @@ def _nodes(**more: Any) -> Asks:
 ELSEWHERE: dict[str, str] = {
     "model.download": "needs a model hub beside AWS and Kubernetes; its job runs as a process (tests/storage)",
     "download.cancel": "stands on model.download",
+    **dict.fromkeys(("training_job.submit", "training_job.delete"), "need an operator; pods run as processes (tests/training)"),
     "mlflow.share": "needs MLflow's own server on both sides, a process of this machine (tests/training)",
     **dict.fromkeys(
         ("model_deployment.create", "model_deployment.update", "model_deployment.scale", "model_deployment.delete")
