@@ -36,3 +36,13 @@ def refusal(found: Sequence[Finding]) -> problems.Problem | None:
         hint=hints or None,
         fields=[problems.Violation("/" + f.check, f.detail) for f in failing],
     )
+
+
+def invalid(found: Sequence[Finding], code: str) -> problems.Invalid | None:
+    """Every failing finding as a violation of the request, at the field that its ``check`` names; None when none fails."""
+    failing = [f for f in found if f.level == "fail"]
+    if not failing:
+        return None
+    told = " ".join(dict.fromkeys(f.detail for f in failing))
+    hints = " ".join(dict.fromkeys(f.hint for f in failing if f.hint))
+    return problems.Invalid(code, told, hint=hints or None, fields=[problems.Violation(f"/{f.check}", f.detail) for f in failing])

@@ -12,7 +12,7 @@ from instantstart.capabilities.inference.deployments import specs
 from instantstart.capabilities.room import Room
 from instantstart.ensure import autoscalers, server_checks, servers, serving
 from instantstart.ensure.components import BALANCER_ROLE
-from instantstart.ensure.findings import Finding
+from instantstart.ensure.findings import Finding, invalid
 from instantstart.ensure.sites import Site
 
 _EVERYONE = frozenset({"0.0.0.0/0", "::/0"})
@@ -110,12 +110,7 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
 
 def refusal(found: Sequence[Finding]) -> problems.Problem | None:
     """All violations at once, or None."""
-    failing = [f for f in found if f.level == "fail"]
-    if not failing:
-        return None
-    hints = " ".join(dict.fromkeys(f.hint for f in failing if f.hint))
-    fields = [problems.Violation(f"/{f.check}", f.detail) for f in failing]
-    return problems.Invalid("model_deployment.refused", " ".join(f.detail for f in failing), hint=hints or None, fields=fields)
+    return invalid(found, "model_deployment.refused")
 
 
 def scaled_by(name: str, owner: str) -> problems.Conflict:

@@ -10,7 +10,7 @@ from instantstart.base import problems
 from instantstart.capabilities.inference.pools import specs
 from instantstart.capabilities.room import Room
 from instantstart.ensure import autoscalers, pools, server_checks
-from instantstart.ensure.findings import Finding
+from instantstart.ensure.findings import Finding, invalid
 from instantstart.ensure.serving import RETIRING, UNASSIGNED
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
@@ -48,12 +48,7 @@ def findings(ask: specs.CreateModelPool, facts: Facts) -> list[Finding]:
 
 def refusal(found: Sequence[Finding]) -> problems.Problem | None:
     """All violations at once, or None."""
-    failing = [f for f in found if f.level == "fail"]
-    if not failing:
-        return None
-    hints = " ".join(dict.fromkeys(f.hint for f in failing if f.hint))
-    fields = [problems.Violation(f"/{f.check}", f.detail) for f in failing]
-    return problems.Invalid("model_pool.refused", " ".join(f.detail for f in failing), hint=hints or None, fields=fields)
+    return invalid(found, "model_pool.refused")
 
 
 def check_business(business: str) -> None:

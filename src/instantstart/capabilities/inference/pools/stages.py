@@ -132,7 +132,8 @@ def see_off(room: Room, run: Run) -> Outcome:
         pools.relabel(kube, each, serving.UNASSIGNED)  # the ReplicaSet took another that was free
     leaving = [w for w in pool.workers if w.leaving]
     if marked or leaving or surplus > 0:
-        return Wait(2, f"{len(leaving)} workers are ending, {max(surplus, 0)} are to go")
+        ending = "1 worker is" if len(leaving) == 1 else f"{len(leaving)} workers are"
+        return Wait(2, f"{ending} ending, {max(surplus, 0)} to go still")
     return roll_out(room, run)
 
 

@@ -10,7 +10,7 @@ from instantstart.base import names, problems, quantities
 from instantstart.capabilities.inference.routers import specs
 from instantstart.capabilities.room import Room
 from instantstart.ensure import images, pools, serving, targets
-from instantstart.ensure.findings import Finding
+from instantstart.ensure.findings import Finding, invalid
 from instantstart.ensure.sites import Site
 from instantstart.ensure.targets import Target
 
@@ -111,9 +111,4 @@ def _target(ask: specs.CreateSglangRouter, facts: Facts) -> list[Finding]:
 
 def refusal(found: Sequence[Finding]) -> problems.Problem | None:
     """All violations at once, or None."""
-    failing = [f for f in found if f.level == "fail"]
-    if not failing:
-        return None
-    hints = " ".join(dict.fromkeys(f.hint for f in failing if f.hint))
-    fields = [problems.Violation(f"/{f.check}", f.detail) for f in failing]
-    return problems.Invalid("sglang_router.refused", " ".join(f.detail for f in failing), hint=hints or None, fields=fields)
+    return invalid(found, "sglang_router.refused")

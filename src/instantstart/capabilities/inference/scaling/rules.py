@@ -11,7 +11,7 @@ from instantstart.capabilities.inference.scaling import specs
 from instantstart.capabilities.room import Room
 from instantstart.ensure import autoscalers, load_queries, metric_queries, pools, serving, targets
 from instantstart.ensure.components import KEDA_ROLE
-from instantstart.ensure.findings import Finding
+from instantstart.ensure.findings import Finding, invalid
 from instantstart.ensure.metric_queries import Sample, Source
 from instantstart.ensure.sites import Site
 from instantstart.ensure.targets import Target
@@ -156,9 +156,4 @@ def _trial(ask: specs.CreateAutoscaler, facts: Facts) -> list[Finding]:
 
 def refusal(found: Sequence[Finding]) -> problems.Problem | None:
     """All violations at once, or None."""
-    failing = [f for f in found if f.level == "fail"]
-    if not failing:
-        return None
-    hints = " ".join(dict.fromkeys(f.hint for f in failing if f.hint))
-    fields = [problems.Violation(f"/{f.check}", f.detail) for f in failing]
-    return problems.Invalid("autoscaler.refused", " ".join(f.detail for f in failing), hint=hints or None, fields=fields)
+    return invalid(found, "autoscaler.refused")
