@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import datetime as dt
 import gc
 import os
 import signal
@@ -15,6 +16,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +41,36 @@ def cli() -> None:
     """The ``instantstart`` command. The command line knows only HTTP; what starts a process is handed to it from here."""
     from instantstart.faces.cli import main as face
 
-    face.main(face.Launchers(serve=serve, mcp=mcp))
+    face.main(face.Launchers(serve=serve, mcp=mcp, keeper=Keeper()))
+
+
+class Keeper:
+    """``instantstart database``: backups of the embedded database. Raises Invalid where PostgreSQL keeps it."""
+
+    def back_up(self, file: Path, data_dir: Path | None, force: bool) -> dict[str, object]:
+        """Write a backup; what it is."""
+        from instantstart.store import backups
+
+        made = backups.back_up(self._folder(data_dir), file, dt.datetime.now(dt.UTC), overwrite=force)
+        return {"file": str(made.path), "at": made.at.isoformat(timespec="seconds"), "schema": made.schema, "size_bytes": made.size_bytes}
+
+    def restore(self, file: Path, data_dir: Path | None) -> dict[str, object]:
+        """Put one back; where the old files are kept."""
+        from instantstart.store import backups
+
+        folder = self._folder(data_dir)
+        kept = backups.restore(file, folder)
+        return {"restored": str(folder), "old_files": str(kept) if kept else "none"}
+
+    def _folder(self, data_dir: Path | None) -> Path:
+        chosen = settings.load()
+        if chosen.database_url:
+            raise problems.Invalid(
+                "backup.not_embedded",
+                "The database is PostgreSQL's (INSTANTSTART_DATABASE_URL).",
+                hint="Back it up there: pg_dump, or the snapshots of its service.",
+            )
+        return data_dir or chosen.data_dir
 
 
 def compose(chosen: Settings) -> Room:

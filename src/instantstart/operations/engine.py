@@ -17,13 +17,12 @@ from instantstart.operations.record import TERMINAL, Operation, OperationStatus
 from instantstart.operations.ticking import Tick, Ticker, settle, succeed
 from instantstart.operations.views import operation_view
 from instantstart.operations.watch import Watch
-from instantstart.store import Store, embedded_url
+from instantstart.store import ENGINE_FILE_NAME, Store, embedded_url
 from instantstart.store.lease import FolderLock, ReplicaLease
 from instantstart.store.records import EventRow, OperationFilter, OperationRow, Page
 
 _EMBEDDED_REPLICA = "single"
 #: DBOS's own file in the data folder; its default would be the current folder
-_EMBEDDED_FILE = "engine.sqlite"
 
 
 class Manner(TypedDict, total=False):
@@ -75,7 +74,7 @@ class Engine:
             self._lock = self._keeper.lease = ReplicaLease(self._store.url, self._settings.replica_id)
         self._lock.hold()
         try:
-            url = embedded_url(self._settings.data_dir / _EMBEDDED_FILE) if self._store.embedded else self._store.url
+            url = embedded_url(self._settings.data_dir / ENGINE_FILE_NAME) if self._store.embedded else self._store.url
             self._durable.launch(url, self._keeper.replica)
         except BaseException:
             self._lock.release()

@@ -19,6 +19,8 @@ from instantstart.store import trouble
 from instantstart.store.tables import SCHEMA_VERSION
 
 FILE_NAME = "instantstart.sqlite"
+#: the durable engine's own tables, beside ours
+ENGINE_FILE_NAME = "engine.sqlite"
 _BUSY_SECONDS = 60
 _LOCK_SPACE = 0x1577  # keeps our PostgreSQL advisory locks apart from everybody else's
 _WRITES = {"instantstart_writes": True}
@@ -58,6 +60,8 @@ class Connector:
         self.url = url
         self.now = now or (lambda: dt.datetime.now(dt.UTC))
         self.embedded = url.get_backend_name() == "sqlite"
+        #: called with the version found, before an older schema is brought up to date
+        self.before_upgrade: Callable[[str], None] | None = None
         self._engine = sa.create_engine(url, **self._options())
         self._local = threading.local()
         # One writer at a time is SQLite's law; queueing here is fair, while SQLite's own busy handler sleeps and retries.
@@ -111,8 +115,17 @@ class Connector:
 
     def migrate(self) -> None:
         """Bring the schema to this program's version. Safe when several processes start at once."""
-        if self._is_current():
+        version = self._version()
+        if version == SCHEMA_VERSION:
             return
+        if version is not None and version > SCHEMA_VERSION:
+            raise problems.Conflict(
+                "store.newer_schema",
+                f"A newer InstantStart upgraded this database to schema {version}; this program knows {SCHEMA_VERSION}.",
+                hint="Run the newer version, or put back the backup that was made before the upgrade: instantstart database restore",
+            )
+        if version is not None and self.before_upgrade:
+            self.before_upgrade(version)
         from alembic import command  # here, because an ordinary start has no use for it and it takes long to import
         from alembic.config import Config
 
@@ -122,11 +135,13 @@ class Connector:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
 
-    def _is_current(self) -> bool:
+    def _version(self) -> str | None:
+        """The schema's version; None for an empty database."""
         with self.read() as connection:
             if not sa.inspect(connection).has_table("alembic_version"):
-                return False
-            return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalars().all() == [SCHEMA_VERSION]
+                return None
+            found: str | None = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+            return found
 
     def close(self) -> None:
         """Give every connection back."""

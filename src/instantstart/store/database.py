@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from instantstart.base import problems
+from instantstart.store import backups
 from instantstart.store.approvals import Approvals
 from instantstart.store.audit import Audit
 from instantstart.store.clusters import Clusters
@@ -49,14 +50,17 @@ class Store:
 
 
 def open_store(url: str | None, data_dir: Path, now: Callable[[], dt.datetime] | None = None) -> Store:
-    """Open the database and bring its schema up to date.
+    """Open the database and bring its schema up to date; an embedded one is backed up before.
 
     ``url`` None: SQLite in ``data_dir`` (made when missing, for its owner only). ``now`` is for tests.
-    Raises Invalid for a URL that is not PostgreSQL, Unreachable when the server does not answer, Busy when the disk is full.
+    Raises Invalid for a URL that is not PostgreSQL, Conflict for a schema newer than this program, Unreachable when the server does
+    not answer, Busy when the disk is full.
     """
     if not url:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     connector = Connector(address(url, data_dir), now)
+    if not url:
+        connector.before_upgrade = lambda version: backups.before_upgrade(data_dir, version, connector.now())
     try:
         connector.migrate()
     except problems.Unreachable as error:

@@ -20,11 +20,13 @@ from instantstart.base import problems
 from instantstart.faces.cli import (
     access,
     clusters,
+    database,
     demo,
     features,
     fleet,
     groups,
     inference,
+    jobs,
     karpenter,
     logs,
     nodes,
@@ -53,6 +55,7 @@ class Launchers:
 
     serve: Callable[[Mapping[str, Any]], int]
     mcp: Callable[[str, str | None, str | None], int]
+    keeper: database.Keeper
 
 
 app = typer.Typer(
@@ -66,6 +69,7 @@ app.add_typer(clusters.app, name="cluster")
 app.add_typer(groups.app, name="group")
 app.add_typer(groups.plans, name="plan")
 app.add_typer(nodes.app, name="node")
+app.add_typer(jobs.app, name="job")
 app.add_typer(operations.app, name="operation")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(karpenter.app, name="karpenter")
@@ -76,6 +80,7 @@ app.add_typer(inference.served, name="served")
 app.add_typer(inference.endpoints, name="endpoint")
 app.add_typer(storage.objects, name="object")
 app.add_typer(storage.images, name="image")
+app.add_typer(database.app, name="database")
 app.add_typer(access.tokens, name="token")
 app.add_typer(access.context, name="context")
 app.command("preflight")(steps.preflight)
@@ -126,7 +131,7 @@ def mcp(
 
 def main(launchers: Launchers | None = None) -> None:
     """Run the arguments of this process and exit. Entered without launchers, hand what starts a process to the program."""
-    if launchers is None and sys.argv[1:2] in (["serve"], ["mcp"]):
+    if launchers is None and sys.argv[1:2] in (["serve"], ["mcp"], ["database"]):
         os.execv(sys.executable, [sys.executable, "-m", "instantstart", *sys.argv[1:]])  # noqa: S606 - no shell is wanted
     sys.exit(run(sys.argv[1:], launchers))
 

@@ -5,6 +5,7 @@ Parameters: AWS Systems Manager user guide, "Calling AMI public parameters" (/aw
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from instantstart_sandbox.gateway.registry import Context
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
 
+_SINCE = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
 _PREFIX = "/aws/service/ami-amazon-linux-latest/"
 _KNOWN = tuple(
     f"{_PREFIX}al2023-ami-{flavour}-{machine}"
@@ -49,7 +51,7 @@ def _seed(ctx: Context, name: str) -> None:
 
 def _parameter(ctx: Context, name: str) -> Any:
     image = "ami-" + hashlib.sha256(f"{ctx.region}{name}".encode()).hexdigest()[:17]
-    return Parameter(ctx.account, name, image, "String", None, None, None, 0, version=1, data_type="aws:ec2:image")
+    return Parameter(ctx.account, name, image, "String", None, None, None, _SINCE, version=1, data_type="aws:ec2:image")
 
 
 def _image(backend: Any, image: str, name: str) -> Any:
