@@ -165,9 +165,14 @@ class Api:
             namespace, rest = rest[1], rest[2:]
         resource = self.cluster.catalog.served(group, version[0], rest[0])
         if resource is None or (namespace is not None and not resource.namespaced):
-            raise no_such_path() if self.cluster.catalog.built_in(group, version[0]) else NoPageError()
+            raise self._nowhere(parts)
         name, subresource = "".join(rest[1:2]), "".join(rest[2:3])
         return Target(resource, namespace, name, subresource, "/".join(rest[3:]))
+
+    def _nowhere(self, parts: tuple[str, ...]) -> ApiError:
+        """The 404 of a path: a Status below what the API server itself serves, a plain page elsewhere."""
+        is_known = parts[0] in ("api", "version") or (parts[0] == "apis" and self.cluster.catalog.built_in("".join(parts[1:2])))
+        return no_such_path() if is_known else NoPageError()
 
     async def _document(self, request: Request, path: str, parts: tuple[str, ...]) -> None:
         body: Any = None
@@ -188,7 +193,7 @@ class Api:
         elif path == "/":
             body = {"paths": list(_ROOT_PATHS)}
         if body is None:
-            raise no_such_path()
+            raise self._nowhere(parts)
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         await request.answer(200, body)

@@ -125,9 +125,9 @@ class Catalog:
         """The preferred version of ``pods`` or ``deployments.apps``. KeyError when it is not served."""
         return self._preferred[qualified]
 
-    def built_in(self, group: str, version: str) -> bool:
-        """Whether the API server itself serves this group and version (not a definition)."""
-        return any(not r.custom and (r.group, r.version) == (group, version) for r in self._served.values())
+    def built_in(self, group: str) -> bool:
+        """Whether the API server itself serves this group, in whichever version (not a definition)."""
+        return any(not r.custom and r.group == group for r in self._served.values())
 
     def of_kind(self, api_version: str, kind: str) -> Resource | None:
         """The resource of an object's apiVersion and kind, or None."""
