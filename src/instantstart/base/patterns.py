@@ -57,6 +57,7 @@ WORKSPACE_URL = r"^https://aps-workspaces\.[a-z0-9-]+(\.[a-z0-9-]+)+/workspaces/
 CERTIFICATE_ARN = r"^arn:[a-z-]+:acm:[a-z0-9-]+:[0-9]{12}:certificate/[a-fA-F0-9-]+$"
 DOMAIN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$"
 HOSTED_ZONE = r"^Z[A-Z0-9]+$"
+SERVICE_PLACE = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?:[0-9]{1,5}$"
 SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 ABSOLUTE_PATH = r"^/[^\x00-\x1f\x7f:]*$"
 SOURCE_RANGE = r"^[0-9A-Fa-f:.]{2,39}/\d{1,3}$"
@@ -136,6 +137,7 @@ WORDS = {
     CERTIFICATE_ARN: "be the ARN of a certificate in ACM",
     DOMAIN: "be a domain in lower case, without a wildcard",
     HOSTED_ZONE: "be the id of a hosted zone of Route 53, beginning with Z",
+    SERVICE_PLACE: "name a Service as namespace/name:port, such as monitoring/prometheus-server:80",
     SERVICE_NAME: "have lower-case letters, digits and '-', begin with a letter and end with a letter or digit",
     ABSOLUTE_PATH: "be a path in the container that begins with /",
     SOURCE_RANGE: "be a range of addresses, such as 10.0.0.0/8",

@@ -49,8 +49,11 @@ def workspace(where: Site, arn: str | None) -> Source | None:
     return Source("amp", metrics_workspace.describe(where, str(ours["workspaceId"]))["endpoint"])
 
 
-def service(namespace: str, name: str, port: int) -> Source:
-    """A Prometheus behind a Service of the cluster."""
+def service(place: str) -> Source:
+    """A Prometheus behind a Service of the cluster, told as ``namespace/name:port``."""
+    namespace, _, rest = place.partition("/")
+    name, _, told = rest.partition(":")
+    port = int(told)
     return Source("prometheus", f"http://{name}.{namespace}.svc:{port}", Door(namespace, name, port))
 
 

@@ -239,19 +239,20 @@ def relabel(kube: KubeCluster, found: Worker, business: str) -> Worker:
 
 def count(kube: KubeCluster, of: Binding, by: int) -> Binding:
     """Change how many workers a business is to have, against the newest count. A binding that is gone counts nothing more."""
+    now = of
     for _ in range(_TRIES):
+        wanted = max(now.workers + by, 0)
+        try:
+            return now if wanted == now.workers else set_count(kube, now, wanted)
+        except problems.Busy as problem:
+            if problem.code != "kubernetes.object_changed":
+                raise
+        except problems.NotFound:
+            return of
         live = kube.find("Service", of.service, of.namespace)
         if live is None:
             return of
         now = binding(live)
-        wanted = max(now.workers + by, 0)
-        if wanted == now.workers:
-            return now
-        try:
-            return set_count(kube, now, wanted)
-        except problems.Busy as problem:
-            if problem.code != "kubernetes.object_changed":
-                raise
     raise problems.Busy("model_pool.busy", f"The workers of {of.business} are being changed by others all the time: ask again.")
 
 

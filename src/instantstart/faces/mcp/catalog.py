@@ -283,6 +283,72 @@ TOOLS: tuple[Tool, ...] = (
         "inference_endpoint_delete", "End an endpoint. First call with dry_run=true: its plan carries the approval to pass.",
         _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.inference,
     ),
+    Tool("model_deployment_list", "List self-managed deployments with pods, why not ready, address.", area=Area.inference),
+    Tool("model_deployment_get", "Show one deployment: how it was asked, argv, pods, why not ready and what to do.", area=Area.inference),
+    Tool(
+        "model_deployment_create",
+        "Serve a model by a container (vLLM, SGLang, any). Look at dry_run=true first: argv and findings. Internet-facing: its plan has an "
+        "approval, pass that; a person must agree. It ends when the model has answered.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "model_deployment_update", "Change a deployment; what is left out stays. dry_run=true shows each difference.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "model_deployment_scale", "Set a deployment's pods. Refused while an autoscaler owns them.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "model_deployment_delete", "Delete a deployment. First call with dry_run=true: its plan carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool("model_pool_list", "List pools of warm workers: whom each works for, bindings, what is amiss.", area=Area.inference),
+    Tool("model_pool_get", "Show one pool: workers, bindings, how it was asked.", area=Area.inference),
+    Tool(
+        "model_pool_create", "Make a pool of warm workers of one model, all free. Look at dry_run=true first.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "model_pool_scale", "Set a pool's workers; only free ones go.", _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "model_pool_delete", "Delete a pool nobody is bound to. First call with dry_run=true: its plan carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "model_pool_assign", "Give a ready worker to a business, at once. Refused when it works for another than expected.",
+        _O, _CHANGES, "model_pool_get", area=Area.inference,
+    ),
+    Tool("model_pool_release", "Take a worker back from a business, at once.", _O, _CHANGES, "model_pool_get", area=Area.inference),
+    Tool(
+        "model_binding_create", "Make the Service of a business, with free workers of a pool.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "model_binding_delete", "Take a business off a pool. First call with dry_run=true: its plan carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool("sglang_router_list", "List routers: workers each knows, misses, still has.", area=Area.inference),
+    Tool("sglang_router_get", "Show one router, and why it is not ready.", area=Area.inference),
+    Tool(
+        "sglang_router_create", "Make the SGLang router of one deployment or business. Look at dry_run=true first.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "sglang_router_delete", "Delete a router; its workers stay. First call with dry_run=true: its plan carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool("autoscaler_list", "List autoscalers of anybody: target, bounds, query, why one does not work.", area=Area.inference),
+    Tool("autoscaler_get", "Show the autoscaler of one deployment or pool.", area=Area.inference),
+    Tool(
+        "autoscaler_create", "Let KEDA scale a deployment or pool. dry_run=true shows the query and what it answers now.",
+        _O, _CHANGES, "operation_wait", _OPERATION, area=Area.inference,
+    ),
+    Tool(
+        "autoscaler_delete", "Stop scaling by load; pods stay. First call with dry_run=true: its plan carries the approval to pass.",
+        _A, _DESTROYS, "operation_wait", _OPERATION, area=Area.inference,
+    ),
     Tool("volume_list", "List volume claims: what each shows, whether bound, pods that use it.", area=Area.storage),
     Tool("volume_get", "Show one volume claim: options, users, why it is not bound.", area=Area.storage),
     Tool("file_system_list", "List FSx for Lustre file systems, those that fit first.", area=Area.storage),

@@ -62,8 +62,8 @@ def problem(document: Mapping[str, Any]) -> Json:
 
 def operation(document: Mapping[str, Any]) -> Json:
     """An operation: where it stands, what it waits for, and which tool to call next."""
-    if "workflow" not in document or "stages" not in document:  # a plan, or "already so"
-        return compact(document)  # type: ignore[no-any-return]
+    if "workflow" not in document or "stages" not in document:  # a plan, or "already so"; its manifests are for people
+        return compact({key: value for key, value in document.items() if key != "objects"})  # type: ignore[no-any-return]
     stages = document["stages"]
     told = {
         "operation_id": document["id"],

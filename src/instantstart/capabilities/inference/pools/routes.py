@@ -27,6 +27,7 @@ from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.ensure import pools, serving, sites
 from instantstart.ensure.sites import Site
+from instantstart.kube.client import KubeCluster
 from instantstart.operations.record import Operation
 
 router = APIRouter(tags=["inference"])
@@ -113,7 +114,7 @@ def assign_worker(
     """One label changes, at once: a ready worker then answers for the business. Refused when it works for another than expected."""
     rules.check_business(ask.business)
     wish = pools.Relabel(namespace, name, ask.worker, ask.business, ask.expected)
-    worker, changed = pools.assign(_standing(room, cluster).kube(room), wish)
+    worker, changed = pools.assign(_near(room, cluster), wish)
     return views.Relabelled(worker.name, worker.business, changed)
 
 
@@ -123,7 +124,7 @@ def release_worker(
 ) -> views.Relabelled:
     """The worker works for nobody again, at once. Refused when it works for another."""
     wish = pools.Relabel(namespace, name, ask.worker, serving.UNASSIGNED, ask.business)
-    worker, changed = pools.release(_standing(room, cluster).kube(room), wish)
+    worker, changed = pools.release(_near(room, cluster), wish)
     return views.Relabelled(worker.name, worker.business, changed)
 
 
@@ -162,3 +163,10 @@ def delete_binding(
 def _standing(room: Room, cluster: str) -> Site:
     activity.check_not_deleting(room, cluster)
     return sites.find(room, cluster)
+
+
+def _near(room: Room, cluster: str) -> KubeCluster:
+    """Its Kubernetes, by what AWS said of it a moment ago: a worker is to be given at once."""
+    activity.check_not_deleting(room, cluster)
+    found: KubeCluster = room.kube.cluster(room.remembered.facts(room, cluster).ref)
+    return found

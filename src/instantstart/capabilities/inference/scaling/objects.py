@@ -67,10 +67,7 @@ def asked_of(live: Resource) -> specs.CreateAutoscaler | None:
     told = {k: v for k, v in serving.asked(live).items() if k in specs.CreateAutoscaler.model_fields}
     if not told.get("target"):
         return None
-    where = told.get("prometheus")
-    return specs.CreateAutoscaler.model_construct(
-        **{**told, "prometheus": specs.PrometheusService.model_construct(**where) if where else None}
-    )
+    return specs.CreateAutoscaler.model_construct(**told)
 
 
 KINDS = (autoscalers.SCALED_OBJECT, autoscalers.TRIGGER_AUTHENTICATION)

@@ -69,7 +69,7 @@ def keda_lacks(kube: KubeCluster) -> str | None:
 def _source(where: Site, ask: specs.CreateAutoscaler) -> tuple[Source | None, list[Finding]]:
     if ask.prometheus is not None:
         wrong = [Finding("workspace_arn", "fail", "Give prometheus or workspace_arn, not both.")] if ask.workspace_arn else []
-        return metric_queries.service(ask.prometheus.namespace, ask.prometheus.service, ask.prometheus.port), wrong
+        return metric_queries.service(ask.prometheus), wrong
     try:
         found = metric_queries.workspace(where, ask.workspace_arn)
     except problems.NotFound as problem:

@@ -23,14 +23,6 @@ Metric = Annotated[
 Replicas = Annotated[int, Field(ge=0, le=1000)]
 
 
-class PrometheusService(Ask):
-    """A Prometheus of the cluster, by its Service."""
-
-    namespace: Namespace = "monitoring"
-    service: Annotated[str, Field(min_length=1, max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of its Service.")]
-    port: Annotated[int, Field(ge=1, le=65535, description="Port of its Service.")] = 9090
-
-
 class CreateAutoscaler(Ask):
     """Ask for the autoscaler of one deployment or pool (KEDA). From then on it owns the number of pods."""
 
@@ -44,7 +36,15 @@ class CreateAutoscaler(Ask):
     query: Annotated[
         str | None, Field(min_length=1, max_length=5000, description="PromQL of metric custom: one number for all pods together.")
     ] = None
-    prometheus: Annotated[PrometheusService | None, Field(description="Where metrics are. Left out: the cluster's AMP workspace.")] = None
+    prometheus: Annotated[
+        str | None,
+        Field(
+            max_length=150,
+            pattern=patterns.SERVICE_PLACE,
+            examples=["monitoring/prometheus-server:80"],
+            description="A Prometheus of the cluster, as namespace/service:port. Left out: the cluster's AMP workspace.",
+        ),
+    ] = None
     workspace_arn: Annotated[
         str | None, Field(max_length=300, pattern=patterns.WORKSPACE_ARN, description="Another AMP workspace than the cluster's own.")
     ] = None
