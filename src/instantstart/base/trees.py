@@ -50,7 +50,8 @@ def merge(tree: Mapping[str, Any], patch: Mapping[str, Any], whole: Collection[s
         if value is None:
             made.pop(name, None)
         elif isinstance(value, Mapping) and name not in whole:
-            made[name] = merge(made.get(name) or {}, value, whole)
+            held = made.get(name)
+            made[name] = merge(held if isinstance(held, Mapping) else {}, value, whole)
         else:
             made[name] = value
     return {name: value for name, value in made.items() if value != {} or name in whole}

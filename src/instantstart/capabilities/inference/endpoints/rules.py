@@ -84,8 +84,8 @@ def refusal(found: Iterable[Finding]) -> problems.Problem | None:
 def fixed(before: Tree, after: Tree) -> list[Finding]:
     """What an update may not change."""
     changed = trees.differences(before, after, WHOLE)
-    found = [_fail(name, f"Variables cannot be changed: the operator refuses it. Make another endpoint with this {name.split('.')[1]}.")
-             for name in changed if name in ("server.env", "server.secret_env")]  # fmt: skip
+    told = "Variables cannot be changed: the operator refuses it. Make another endpoint with these."
+    found = [_fail(name.replace(".", "/"), told) for name in changed if name in ("server.env", "server.secret_env")]
     if any(name.startswith("routing.") for name in changed):
         found += _routing_is_fixed(before, after)
     kinds = changed.get("source.type")
@@ -328,8 +328,8 @@ def _fail(check: str, detail: str, hint: str | None = None) -> Finding:
 def changed_by(found: Iterable[Finding], before: Iterable[Finding], patch: Mapping[str, Any]) -> list[Finding]:
     """The findings that a patch answers for: new ones, and those at what it names. What was wrong before stays another's matter."""
     known = {(f.check, f.detail) for f in before}
-    named = {name.replace(".", "/") for name in trees.flat(patch, WHOLE)} | {name for name, value in patch.items() if value is None}
-    return [f for f in found if f.level != "fail" or (f.check, f.detail) not in known or any(f.check.startswith(n) for n in named)]
+    groups = {"operator", "whole", *patch}
+    return [f for f in found if f.level != "fail" or (f.check, f.detail) not in known or f.check.split("/")[0] in groups]
 
 
 def defaults(name: str, settings: Tree) -> Tree:

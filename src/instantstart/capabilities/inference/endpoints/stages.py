@@ -111,7 +111,9 @@ def _wait(run: Run, seen: Seen, why: str | None) -> Wait:
     status = (seen.deployment or {}).get("status") or {}
     wanted = int(trees.get(seen.deployment or {}, "spec.replicas") or 0)
     progress = Progress(int(status.get("readyReplicas") or 0), wanted, "replicas") if wanted else None
-    return Wait(pace(run.waited_seconds, TYPICAL_SECONDS), f"{seen.state or 'The operator has begun'}: {why or 'working on it.'}", progress)
+    ready = judging.rolled_out(seen.deployment)
+    told = why or ("the replicas are ready; its load balancer or SageMaker endpoint is not yet." if ready else "the operator works on it.")
+    return Wait(pace(run.waited_seconds, TYPICAL_SECONDS), f"{seen.state or 'The operator has begun'}: {told}", progress)
 
 
 def _asked(spec: Any) -> dict[str, Any]:
