@@ -51,7 +51,8 @@ def _seed(ctx: Context, name: str) -> None:
 
 def _parameter(ctx: Context, name: str) -> Any:
     image = "ami-" + hashlib.sha256(f"{ctx.region}{name}".encode()).hexdigest()[:17]
-    return Parameter(ctx.account, name, image, "String", None, None, None, _SINCE, version=1, data_type="aws:ec2:image")
+    kind: Any = Parameter  # moto calls it abstract, and makes it all the same
+    return kind(ctx.account, name, image, "String", None, None, None, _SINCE, version=1, data_type="aws:ec2:image")
 
 
 def _image(backend: Any, image: str, name: str) -> Any:
