@@ -116,6 +116,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/autoscalers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List autoscalers
+         * @description Every autoscaler, whoever made it: target, bounds, query, and why it does not work.
+         */
+        get: operations["autoscaler_list"];
+        put?: never;
+        /**
+         * Scale a model by its load
+         * @description Let KEDA scale a deployment or pool. The plan shows the query with real names, and what it answers now.
+         */
+        post: operations["autoscaler_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/autoscalers/{namespace}/{target}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get one autoscaler
+         * @description The autoscaler of one deployment or pool.
+         */
+        get: operations["autoscaler_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an autoscaler
+         * @description Stop scaling by load; the pods stay. Ask for the plan first: it carries the approval.
+         */
+        delete: operations["autoscaler_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/dependencies": {
         parameters: {
             query?: never;
@@ -506,6 +554,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/inference-endpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List inference endpoints
+         * @description Managed endpoints with their replicas, and in one sentence why one is not ready.
+         */
+        get: operations["inference_endpoint_list"];
+        put?: never;
+        /**
+         * Create an inference endpoint
+         * @description Serve a model by the HyperPod inference operator. Complete when the model has answered a first token.
+         */
+        post: operations["inference_endpoint_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/inference-endpoints/{namespace}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an inference endpoint
+         * @description One endpoint: each link (operator, replicas, load balancer, certificate, SageMaker endpoint), its settings, replicas and events.
+         */
+        get: operations["inference_endpoint_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an inference endpoint
+         * @description End an endpoint with its replicas, load balancer and SageMaker endpoint. Ask for the plan first: it carries the approval.
+         */
+        delete: operations["inference_endpoint_delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an inference endpoint
+         * @description Change settings; what is left out stays. It succeeds only when what runs is what was asked: a silent rollback is a failure.
+         */
+        patch: operations["inference_endpoint_update"];
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/instance-groups": {
         parameters: {
             query?: never;
@@ -664,6 +764,412 @@ export interface paths {
         patch: operations["node_pool_update"];
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read logs
+         * @description What the containers of a pod, job, Deployment, endpoint or selector wrote last, in the order of time. To follow: /logs/stream.
+         */
+        get: operations["logs_read"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/logs/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download logs
+         * @description All that is still there, as text: each line with its time, one container after the other. ``tail`` left out: everything.
+         */
+        get: operations["logs_download"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/mlflow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List tracking servers and apps
+         * @description Every tracking server and MLflow app of the account in the cluster's region, and whether training pods reach them, link by link.
+         */
+        get: operations["mlflow_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/mlflow/app": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create an MLflow app
+         * @description Bucket folder, role, app, and the pods' way to it: the newer form of MLflow on SageMaker, ready in minutes.
+         */
+        post: operations["mlflow_app_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/mlflow/tracking_server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a tracking server
+         * @description Bucket folder, role, server, and the pods' way to it. It takes up to 25 minutes, and is paid by the hour.
+         */
+        post: operations["mlflow_server_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/mlflow/{kind}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a tracking server or app
+         * @description One of them in full.
+         */
+        get: operations["mlflow_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a tracking server or app
+         * @description What was recorded in it is lost, artifacts stay. Needs the approval that the plan (dry_run) gave.
+         */
+        delete: operations["mlflow_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/mlflow/{kind}/{name}/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let training pods log to it
+         * @description Service account, role and policy for training pods of some namespaces: for this tracking server and its artifacts alone.
+         */
+        post: operations["mlflow_access_grant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/mlflow/{kind}/{name}/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Open MLflow's own pages
+         * @description A one-time address into MLflow's own pages, good for five minutes. Whoever has it is signed in.
+         */
+        post: operations["mlflow_open"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/mlflow/{kind}/{name}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Share runs with another account
+         * @description Copy complete runs (parameters, tags, every point of every metric, times, status, nesting) as a role of the other account.
+         *
+         *     Asked again, only what is new or has changed is copied. The plan (dry_run) shows the policy and the trust that the role needs.
+         */
+        post: operations["mlflow_share"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-deployments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List model deployments
+         * @description Every deployment with model, pods, why it is not ready, and its address.
+         */
+        get: operations["model_deployment_list"];
+        put?: never;
+        /**
+         * Deploy a model
+         * @description Serve a model by a container. The plan shows the argv and every object. An internet-facing address needs an administrator.
+         */
+        post: operations["model_deployment_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-deployments/{namespace}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get one model deployment
+         * @description One deployment in full: how it was asked, its argv, its pods, why it is not ready and what to do.
+         */
+        get: operations["model_deployment_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a model deployment
+         * @description Delete a deployment with its address. Ask for the plan first: it carries the approval.
+         */
+        delete: operations["model_deployment_delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a model deployment
+         * @description Change a deployment: what is left out stays. The plan shows each difference. Pods are changed without losing requests.
+         */
+        patch: operations["model_deployment_update"];
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-deployments/{namespace}/{name}/scale": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Scale a model deployment
+         * @description Another number of pods. Refused while an autoscaler owns the number.
+         */
+        post: operations["model_deployment_scale"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-pools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List model pools
+         * @description Every pool: its workers by whom they work for, its bindings, and what is not as it should be.
+         */
+        get: operations["model_pool_list"];
+        put?: never;
+        /**
+         * Make a model pool
+         * @description Warm workers of one model, all free: each is given to a business later, in a moment.
+         */
+        post: operations["model_pool_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-pools/{namespace}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get one model pool
+         * @description One pool with its workers, its bindings, and how it was asked.
+         */
+        get: operations["model_pool_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a model pool
+         * @description Delete a pool that nobody is bound to. Ask for the plan first: it carries the approval.
+         */
+        delete: operations["model_pool_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-pools/{namespace}/{name}/assign": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a worker to a business
+         * @description One label changes, at once: a ready worker then answers for the business. Refused when it works for another than expected.
+         */
+        post: operations["model_pool_assign"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-pools/{namespace}/{name}/bindings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bind a business to a pool
+         * @description A Service that leads to the workers of one business, and free workers for it.
+         */
+        post: operations["model_binding_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-pools/{namespace}/{name}/bindings/{business}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Take a business off a pool
+         * @description Release the workers of a business and remove its Service. Ask for the plan first: it carries the approval.
+         */
+        delete: operations["model_binding_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-pools/{namespace}/{name}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a worker back
+         * @description The worker works for nobody again, at once. Refused when it works for another.
+         */
+        post: operations["model_pool_release"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/model-pools/{namespace}/{name}/scale": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Scale a model pool
+         * @description Another number of workers. Only free ones go: a number below those that are bound is refused.
+         */
+        post: operations["model_pool_scale"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/models": {
         parameters: {
             query?: never;
@@ -804,6 +1310,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/node-uncordons": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let nodes take pods again
+         * @description Nodes that an operation of ours cordoned and left so, because it was cancelled. What others cordoned stays, and is named.
+         */
+        post: operations["node_uncordon"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/nodes": {
         parameters: {
             query?: never;
@@ -904,6 +1430,154 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/served-models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List served models
+         * @description Everything that serves a model: managed endpoints, own deployments, pools, routers and bindings, and what others run.
+         */
+        get: operations["served_model_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/served-models/{namespace}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a served model
+         * @description One thing that serves: replicas, why one is not ready, events.
+         */
+        get: operations["served_model_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/served-models/{namespace}/{name}/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Call a model
+         * @description Ask a served model and wait for its answer. What the model refuses is answered with ok false; a problem is one of the way to it.
+         */
+        post: operations["model_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/served-models/{namespace}/{name}/calls/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Call a model, streaming
+         * @description The model's own events as they come; then ``event: figures``. An answer that is no stream is one ``event: answer``.
+         */
+        post: operations["model_call_stream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/served-models/{namespace}/{name}/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a served model's metrics
+         * @description Requests running and waiting, cache use, tokens a second, time to first token: from the servers' own metrics, with a history.
+         */
+        get: operations["served_model_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/sglang-routers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List routers
+         * @description Every router, with the workers it knows beside those that there are.
+         */
+        get: operations["sglang_router_list"];
+        put?: never;
+        /**
+         * Make a router
+         * @description One router before the workers of one deployment, or of one business of a pool. It finds them by their labels.
+         */
+        post: operations["sglang_router_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/sglang-routers/{namespace}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get one router
+         * @description One router: what it leads to, which workers it misses or still has, why it is not ready.
+         */
+        get: operations["sglang_router_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a router
+         * @description Delete a router; its workers stay. Ask for the plan first: it carries the approval.
+         */
+        delete: operations["sglang_router_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/software-updates": {
         parameters: {
             query?: never;
@@ -938,6 +1612,214 @@ export interface paths {
          * @description Mount an S3 bucket as a volume claim that pods can name.
          */
         post: operations["storage_configure"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-experiments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List experiments
+         * @description Experiments of a tracking server, newest change first.
+         */
+        get: operations["training_experiments"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List training jobs
+         * @description Jobs of HyperPod's operator and of KubeRay, whoever made them, with why those that wait do.
+         */
+        get: operations["training_job_list"];
+        put?: never;
+        /**
+         * Submit a training job
+         * @description Submit a job; the operation follows it until it runs, or says why it does not. The job's end is seen in the job.
+         */
+        post: operations["training_job_submit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-jobs/previews": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview a training job
+         * @description The exact objects and the exact arguments of the container, with what the preflight finds. Changes nothing.
+         */
+        post: operations["training_job_preview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-jobs/{kind}/{namespace}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show one training job
+         * @description One job in full: pods, recovery budget and what is used of it, events, why it does not run.
+         */
+        get: operations["training_job_get"];
+        put?: never;
+        post?: never;
+        /**
+         * End a training job
+         * @description End a job and its pods, and free what it holds. One that has not ended takes the approval of its plan.
+         */
+        delete: operations["training_job_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-jobs/{kind}/{namespace}/{name}/resubmissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Submit a training job again
+         * @description The same job once more, under the next free name unless said otherwise.
+         */
+        post: operations["training_job_resubmit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List training runs
+         * @description Runs recorded in MLflow with parameters, latest metrics and how fast they are, newest first; filter and order in MLflow's words.
+         */
+        get: operations["training_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-runs/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare training runs
+         * @description Parameters and latest metrics of up to ten runs side by side, what differs first.
+         */
+        get: operations["training_runs_compare"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-runs/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export training runs
+         * @description The same runs as comma-separated values, 10,000 at most: a column for each parameter and metric.
+         */
+        get: operations["training_runs_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-runs/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get metric histories
+         * @description Metrics of up to ten runs over their steps, for a chart.
+         */
+        get: operations["training_run_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/training-runs/{run_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a training run
+         * @description One run with all its parameters, tags and latest metrics.
+         */
+        get: operations["training_run_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1288,6 +2170,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/saved-forms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List saved forms
+         * @description The forms that you keep.
+         */
+        get: operations["saved_form_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/saved-forms/{kind}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Load a saved form
+         * @description One form that you keep.
+         */
+        get: operations["saved_form_get"];
+        /**
+         * Save a form
+         * @description Keep a form under a name, or write it anew. It is yours alone.
+         */
+        put: operations["saved_form_put"];
+        post?: never;
+        /**
+         * Delete a saved form
+         * @description Forget a form that you keep.
+         */
+        delete: operations["saved_form_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/session": {
         parameters: {
             query?: never;
@@ -1356,6 +2286,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/training-log-rule-trials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try log rules on sample text
+         * @description What log rules would have said of a sample log: the lines that fit, the numbers, where the job would be called slow or hanging.
+         */
+        post: operations["training_log_rules_try"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/training-plan-offerings": {
         parameters: {
             query?: never;
@@ -1414,6 +2364,26 @@ export interface paths {
          * @description One training plan.
          */
         get: operations["training_plan_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training-recipes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List training recipes
+         * @description What a training job can run, by framework: every field with its help, MS-Swift's commands, variables that are given.
+         */
+        get: operations["training_recipe_list"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1507,6 +2477,22 @@ export interface components {
             usable: number;
             /** Used */
             used: number;
+        };
+        /**
+         * Access
+         * @description How training pods reach MLflow: the account they run under, in which namespaces, and whether every link holds.
+         */
+        Access: {
+            /** Granted */
+            granted: boolean;
+            /** Links */
+            links: components["schemas"]["instantstart__ensure__chain_links__Link"][];
+            /** Namespaces */
+            namespaces: string[];
+            /** Service Account */
+            service_account: string;
+            /** Unread */
+            unread?: string | null;
         };
         /**
          * ActiveOperation
@@ -1669,7 +2655,7 @@ export interface components {
              *       }
              *     ]
              */
-            budgets?: components["schemas"]["Budget"][];
+            budgets?: components["schemas"]["Budget-Input"][];
             /**
              * Consolidate After
              * @description How long a node must be quiet before it goes; more than 0s. At most 2m is advised for Spot. Never: it stays.
@@ -1842,6 +2828,29 @@ export interface components {
             version?: string;
         };
         /**
+         * AssignWorker
+         * @description Give a worker to a business: one label changes, and only while it says what is expected.
+         */
+        AssignWorker: {
+            /**
+             * Business
+             * @description Whom workers work for; not unassigned or retiring.
+             * @example chat
+             */
+            business: string;
+            /**
+             * Expected
+             * @description Whom it is believed to work for now; another's is refused.
+             * @default unassigned
+             */
+            expected?: string;
+            /**
+             * Worker
+             * @description Name of the worker's pod.
+             */
+            worker: string;
+        };
+        /**
          * AuditPage
          * @description One page of the audit log, newest first. ``cursor`` asks for the next one.
          */
@@ -1883,10 +2892,155 @@ export interface components {
             summary: string;
         };
         /**
+         * AutoscalerItem
+         * @description One autoscaler. ``kind``: ScaledObject or HorizontalPodAutoscaler; ``ours``: InstantStart made it; ``why`` it does not work.
+         */
+        AutoscalerItem: {
+            /** Active */
+            active: boolean | null;
+            /** Desired */
+            desired: number | null;
+            /** Kind */
+            kind: string;
+            /** Max Replicas */
+            max_replicas: number;
+            /** Metric */
+            metric: string | null;
+            /** Min Replicas */
+            min_replicas: number;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Ours */
+            ours: boolean;
+            /** Paused */
+            paused: boolean;
+            /** Query */
+            query: string | null;
+            /** Ready */
+            ready: boolean;
+            /** Replicas */
+            replicas: number | null;
+            /** Target */
+            target: string;
+            /** Threshold */
+            threshold: string | null;
+            /** Why */
+            why: string | null;
+        };
+        /**
+         * AutoscalerPage
+         * @description One page of autoscalers.
+         */
+        AutoscalerPage: {
+            /** Cursor */
+            cursor: string | null;
+            /** Items */
+            items: components["schemas"]["AutoscalerItem"][];
+            /** Total */
+            total: number;
+        };
+        /**
+         * AutoscalerPlan
+         * @description A plan, with the query, what it answers now, and the objects.
+         */
+        AutoscalerPlan: {
+            /** Approval */
+            approval?: string | null;
+            /** Approval Expires At */
+            approval_expires_at?: string | null;
+            /**
+             * Change
+             * @default []
+             */
+            change?: string[];
+            /**
+             * Findings
+             * @default []
+             */
+            findings?: components["schemas"]["Finding"][];
+            /**
+             * Keep
+             * @default []
+             */
+            keep?: string[];
+            /**
+             * Make
+             * @default []
+             */
+            make?: string[];
+            /**
+             * Objects
+             * @default []
+             */
+            objects?: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Query
+             * @default
+             */
+            query?: string;
+            /**
+             * Remove
+             * @default []
+             */
+            remove?: string[];
+            /** Value */
+            value?: number | null;
+            /**
+             * Warnings
+             * @default []
+             */
+            warnings?: string[];
+        };
+        /**
+         * Autoscaling
+         * @description KEDA scales the replicas. It then owns their number.
+         */
+        Autoscaling: {
+            /**
+             * Cooldown Seconds
+             * @description Quiet time before it goes to min_replicas. Left out: 300.
+             */
+            cooldown_seconds?: number | null;
+            /**
+             * Max Replicas
+             * @description Left out: 5.
+             */
+            max_replicas?: number | null;
+            /**
+             * Min Replicas
+             * @description Left out: 1.
+             */
+            min_replicas?: number | null;
+            /**
+             * Polling Seconds
+             * @description Left out: 30.
+             */
+            polling_seconds?: number | null;
+            /**
+             * Scale Down Seconds
+             * @description How long a fall must last. Left out: 300.
+             */
+            scale_down_seconds?: number | null;
+            /**
+             * Scale Up Seconds
+             * @description How long a rise must last. Left out: 0.
+             */
+            scale_up_seconds?: number | null;
+            /**
+             * Triggers
+             * @description What scales. The whole set.
+             */
+            triggers?: components["schemas"]["Trigger"][] | null;
+        };
+        /**
          * Budget
          * @description How many nodes may be taken away at once.
          */
-        Budget: {
+        "Budget-Input": {
             /**
              * Duration
              * @description For so long; needs schedule.
@@ -1908,6 +3062,21 @@ export interface components {
              * @description Only from these times on (cron, UTC); needs duration.
              */
             schedule?: string | null;
+        };
+        /**
+         * Budget
+         * @description The recovery budget of a job and what it spent. ``period`` counts evaluation periods since its start, from 0.
+         */
+        "Budget-Output": {
+            /** Evaluation Seconds */
+            evaluation_seconds: number | null;
+            full_restarts: components["schemas"]["Spent"];
+            /** Period */
+            period: number;
+            /** Period Ends At */
+            period_ends_at: string | null;
+            restarts_before_full: components["schemas"]["Spent"];
+            retries: components["schemas"]["Spent"];
         };
         /**
          * BuyTrainingPlan
@@ -1942,6 +3111,153 @@ export interface components {
              * @description The fee you saw. Another fee by now is a conflict, nothing is bought.
              */
             upfront_fee: string;
+        };
+        /**
+         * Cache
+         * @description The tiered key-value cache (vLLM only).
+         */
+        Cache: {
+            /**
+             * Config File
+             * @description A cache configuration in the container; it overrides these settings.
+             */
+            config_file?: string | null;
+            /**
+             * L1
+             * @description First tier, in the CPU memory of the replica. Left out: yes.
+             */
+            l1?: boolean | null;
+            /**
+             * L2
+             * @description Second tier: redis (yours), or tieredstorage (the cluster's managed memory). Left out: none.
+             */
+            l2?: ("none" | "redis" | "tieredstorage") | null;
+            /**
+             * Redis Url
+             * @description l2 redis: its address.
+             * @example redis://cache.default:6379
+             */
+            redis_url?: string | null;
+        };
+        /**
+         * CallModel
+         * @description One question to a served model.
+         */
+        CallModel: {
+            /**
+             * Api
+             * @description chat, completions and embeddings are OpenAI's; json sends body to path as it is.
+             * @default chat
+             * @enum {string}
+             */
+            api?: "chat" | "completions" | "embeddings" | "json";
+            /**
+             * Body
+             * @description json: what is sent. Else: more fields of the request, such as top_p.
+             */
+            body?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Inputs
+             * @description embeddings: several texts, instead of prompt.
+             */
+            inputs?: string[] | null;
+            /**
+             * Max Tokens
+             * @description chat, completions: most tokens to answer.
+             * @default 256
+             */
+            max_tokens?: number;
+            /**
+             * Messages
+             * @description chat: the whole talk, instead of prompt.
+             */
+            messages?: components["schemas"]["Message"][] | null;
+            /**
+             * Method
+             * @description json: how it is asked.
+             * @default POST
+             * @enum {string}
+             */
+            method?: "GET" | "POST";
+            /**
+             * Model
+             * @description What the server calls the model. Left out: the first that it lists.
+             */
+            model?: string | null;
+            /**
+             * Path
+             * @description json: path at the server.
+             * @example v1/rerank
+             */
+            path?: string | null;
+            /**
+             * Prompt
+             * @description The question, the text to go on with, or the text to embed.
+             * @example Hello
+             */
+            prompt?: string | null;
+            /**
+             * System
+             * @description chat: what the model is told first.
+             */
+            system?: string | null;
+            /**
+             * Temperature
+             * @description chat, completions: chance in the answer.
+             */
+            temperature?: number | null;
+            /**
+             * Timeout Seconds
+             * @description Longest silence of the server, in real seconds; agents wait 45 at most.
+             * @default 60
+             */
+            timeout_seconds?: number;
+        };
+        /**
+         * CallResult
+         * @description What a model answered. ``ok`` False: the model itself refused, ``error`` says why; the text is untrusted.
+         *
+         *     ``latency_ms`` counts from the question to the end of the answer, ``first_token_ms`` to its first token.
+         */
+        CallResult: {
+            /** Answer */
+            answer: unknown;
+            /** Completion Tokens */
+            completion_tokens: number | null;
+            /** Curl */
+            curl: string;
+            /** Error */
+            error: string | null;
+            /** Finish Reason */
+            finish_reason: string | null;
+            /** First Token Ms */
+            first_token_ms: number | null;
+            /** Latency Ms */
+            latency_ms: number;
+            /** Model */
+            model: string | null;
+            /** Ok */
+            ok: boolean;
+            /** Path */
+            path: string;
+            /** Prompt Tokens */
+            prompt_tokens: number | null;
+            /** Reasoning */
+            reasoning: string | null;
+            /** Replica */
+            replica: string;
+            /** Served */
+            served: string;
+            /** Status */
+            status: number;
+            /** Text */
+            text: string | null;
+            /** Tokens Per Second */
+            tokens_per_second: number | null;
+            /** Truncated */
+            truncated: boolean;
         };
         /**
          * Candidate
@@ -2155,6 +3471,20 @@ export interface components {
             why?: string | null;
         };
         /**
+         * Comparison
+         * @description Runs side by side.
+         */
+        Comparison: {
+            /** Metrics */
+            metrics: components["schemas"]["Difference"][];
+            /** Params */
+            params: components["schemas"]["Difference"][];
+            /** Runs */
+            runs: components["schemas"]["RunItem"][];
+            /** Tracking */
+            tracking: string;
+        };
+        /**
          * ConfigureDependencies
          * @description Ask for what HyperPod needs inside EKS.
          */
@@ -2205,6 +3535,54 @@ export interface components {
             read_only?: boolean;
         };
         /**
+         * ContainerRecipe
+         * @description Any command in any image.
+         */
+        ContainerRecipe: {
+            /**
+             * Command
+             * @description Program and arguments, each exactly as it is to arrive; no shell.
+             */
+            command: string[];
+            /**
+             * Copy Project
+             * @description Copy the project into the container first (a bucket knows no locks); left out: yes, but not on Ray.
+             */
+            copy_project?: boolean | null;
+            /**
+             * Direct
+             * @description Start the command itself, without our entry script: for images without Python.
+             * @default false
+             */
+            direct?: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            framework: "container";
+            /**
+             * Project
+             * @description Folder of a mounted volume in which the work is done.
+             */
+            project?: string | null;
+            /**
+             * Requirements
+             * @description File of the project with pinned packages that the image lacks.
+             */
+            requirements?: string | null;
+            /**
+             * Unpinned
+             * @description Let the requirements name packages without their versions.
+             * @default false
+             */
+            unpinned?: boolean;
+            /**
+             * Wheels
+             * @description Folder of wheels: no package index is asked.
+             */
+            wheels?: string | null;
+        };
+        /**
          * CopySwitch
          * @description On or off, for what may be in the cluster as somebody else's copy.
          */
@@ -2239,6 +3617,98 @@ export interface components {
             object: string;
             /** Role */
             role: string;
+        };
+        /**
+         * CreateAutoscaler
+         * @description Ask for the autoscaler of one deployment or pool (KEDA). From then on it owns the number of pods.
+         */
+        CreateAutoscaler: {
+            /**
+             * Accept No Data
+             * @description Take a query that answers nothing now: the metric is to come, with the first requests, say.
+             * @default false
+             */
+            accept_no_data?: boolean;
+            /**
+             * Activation
+             * @description From 0 pods: the metric above which the first one comes.
+             * @default 0
+             */
+            activation?: number;
+            /**
+             * Cooldown Seconds
+             * @description Seconds of quiet before it goes to 0 pods.
+             * @default 300
+             */
+            cooldown_seconds?: number;
+            /**
+             * Max Replicas
+             * @description Most pods.
+             */
+            max_replicas: number;
+            /**
+             * Metric
+             * @description waiting and running: requests of each pod; cache: share of the KV cache in use, 0 to 1; router_requests: requests a second and pod through its router; custom: query.
+             * @default waiting
+             * @enum {string}
+             */
+            metric?: "waiting" | "running" | "cache" | "router_requests" | "custom";
+            /**
+             * Min Replicas
+             * @description Fewest pods. At 0, traffic to a plain Service wakes nothing.
+             * @default 1
+             */
+            min_replicas?: number;
+            /**
+             * Namespace
+             * @description Kubernetes namespace.
+             * @default default
+             */
+            namespace?: string;
+            /**
+             * Polling Seconds
+             * @description Seconds between two looks at the metric.
+             * @default 30
+             */
+            polling_seconds?: number;
+            /**
+             * Prometheus
+             * @description A Prometheus of the cluster, as namespace/service:port. Left out: the cluster's AMP workspace.
+             * @example monitoring/prometheus-server:80
+             */
+            prometheus?: string | null;
+            /**
+             * Query
+             * @description PromQL of metric custom: one number for all pods together.
+             */
+            query?: string | null;
+            /**
+             * Scale Down Seconds
+             * @description Seconds that less must be needed before pods go.
+             * @default 300
+             */
+            scale_down_seconds?: number;
+            /**
+             * Scale Up Seconds
+             * @description Seconds that more must be needed before pods come.
+             * @default 0
+             */
+            scale_up_seconds?: number;
+            /**
+             * Target
+             * @description Deployment or pool that it scales; never a router.
+             */
+            target: string;
+            /**
+             * Threshold
+             * @description What each pod may have of the metric before one more comes.
+             */
+            threshold: number;
+            /**
+             * Workspace Arn
+             * @description Another AMP workspace than the cluster's own.
+             */
+            workspace_arn?: string | null;
         };
         /**
          * CreateCluster
@@ -2445,6 +3915,503 @@ export interface components {
             zone: string;
         };
         /**
+         * CreateInferenceEndpoint
+         * @description Ask for a managed endpoint. It is complete when the model has answered.
+         */
+        CreateInferenceEndpoint: {
+            /** @description Replicas by metrics. Left out: a fixed number. */
+            autoscaling?: components["schemas"]["Autoscaling"] | null;
+            /** @description The tiered key-value cache. Left out: none. */
+            cache?: components["schemas"]["Cache"] | null;
+            /**
+             * Instance Types
+             * @description Types to run on, the most wanted first. jumpstart takes one.
+             */
+            instance_types?: string[] | null;
+            /**
+             * Invocation Path
+             * @description Path that requests to the endpoint go to. Left out: v1/chat/completions.
+             * @example v1/chat/completions
+             */
+            invocation_path?: string | null;
+            /** @description The load balancer in front. */
+            load_balancer?: components["schemas"]["LoadBalancer"] | null;
+            /**
+             * Max Deploy Seconds
+             * @description After so long the operator gives a deployment up. Left out: 3600.
+             */
+            max_deploy_seconds?: number | null;
+            /** @description What is scraped from the server. */
+            metrics?: components["schemas"]["Metrics"] | null;
+            /**
+             * Model Name
+             * @description What SageMaker calls the model. Left out: the endpoint's name.
+             */
+            model_name?: string | null;
+            /**
+             * Name
+             * @description Name of the endpoint.
+             * @example qwen-7b
+             */
+            name: string;
+            /**
+             * Namespace
+             * @description Kubernetes namespace.
+             * @default default
+             */
+            namespace?: string;
+            /**
+             * Replicas
+             * @description Replicas. Left out: 1. Not together with autoscaling.
+             */
+            replicas?: number | null;
+            /** @description Routing by cache, session or turn. Left out: none; it cannot be switched on later. */
+            routing?: components["schemas"]["Routing"] | null;
+            /**
+             * Sagemaker Endpoint
+             * @description Also register a SageMaker endpoint of this name. Left out: none.
+             */
+            sagemaker_endpoint?: string | null;
+            /** @description The container that serves it. */
+            server?: components["schemas"]["Server"] | null;
+            /** @description The model. */
+            source?: components["schemas"]["Source"] | null;
+            /** @description The certificate. Left out: the operator makes one. */
+            tls?: components["schemas"]["Tls"] | null;
+        };
+        /**
+         * CreateMlflowApp
+         * @description Ask for an MLflow app: the newer form, without a size.
+         */
+        CreateMlflowApp: {
+            /**
+             * Account Default
+             * @description Make it the default app of the account in this region.
+             * @default false
+             */
+            account_default?: boolean;
+            /** Artifact Store */
+            artifact_store?: string | null;
+            /**
+             * Maintenance
+             * @description Start of the weekly maintenance, UTC; left out: SageMaker chooses.
+             * @example Tue:03:30
+             */
+            maintenance?: string | null;
+            /** Name */
+            name?: string | null;
+            /**
+             * Namespaces
+             * @description Namespaces whose training pods may log to it; each gets the service account.
+             * @default [
+             *       "default"
+             *     ]
+             */
+            namespaces?: string[];
+            /**
+             * Register Models
+             * @description Also register logged models in SageMaker's model registry.
+             * @default false
+             */
+            register_models?: boolean;
+        };
+        /**
+         * CreateMlflowServer
+         * @description Ask for a tracking server: paid by the hour while it is started.
+         */
+        CreateMlflowServer: {
+            /** Artifact Store */
+            artifact_store?: string | null;
+            /**
+             * Maintenance
+             * @description Start of the weekly maintenance, UTC; left out: SageMaker chooses.
+             * @example Tue:03:30
+             */
+            maintenance?: string | null;
+            /** Name */
+            name?: string | null;
+            /**
+             * Namespaces
+             * @description Namespaces whose training pods may log to it; each gets the service account.
+             * @default [
+             *       "default"
+             *     ]
+             */
+            namespaces?: string[];
+            /**
+             * Register Models
+             * @description Also register logged models in SageMaker's model registry.
+             * @default false
+             */
+            register_models?: boolean;
+            /**
+             * Size
+             * @description Small: up to 25 users; Medium: up to 50; Large: up to 100 (SageMaker's figures).
+             * @default Small
+             * @enum {string}
+             */
+            size?: "Small" | "Medium" | "Large";
+            /**
+             * Version
+             * @description MLflow version; left out: SageMaker's newest.
+             * @example 3.0
+             */
+            version?: string | null;
+        };
+        /**
+         * CreateModelBinding
+         * @description Ask for the Service of a business, and workers for it.
+         */
+        CreateModelBinding: {
+            /**
+             * Business
+             * @description Whom workers work for; not unassigned or retiring.
+             * @example chat
+             */
+            business: string;
+            /**
+             * Workers
+             * @description Free workers to give it now; later ones are assigned one by one.
+             * @default 0
+             */
+            workers?: number;
+        };
+        /**
+         * CreateModelDeployment
+         * @description Ask for a model served by a container. Asked again under the same name, nothing is made twice.
+         */
+        CreateModelDeployment: {
+            /** Api Key Secret */
+            api_key_secret?: string | null;
+            /**
+             * Argv
+             * @description The command as a list of words, instead of command.
+             * @default []
+             */
+            argv?: string[];
+            /**
+             * Changes
+             * @description How pods are changed: surge makes a new one first; one_by_one where there is no room; auto: as there is room.
+             * @default auto
+             * @enum {string}
+             */
+            changes?: "auto" | "surge" | "one_by_one";
+            /**
+             * Command
+             * @description The command as you would type it: quotes, JSON and line ends with a backslash are taken as a shell takes them, and no shell runs it. Flags alone go to the image's entry point. Empty: the image's own command.
+             * @default
+             * @example vllm serve Qwen/Qwen3-0.6B --max-model-len 8192
+             */
+            command?: string;
+            /** Cpu */
+            cpu?: string | null;
+            /**
+             * Drain Seconds
+             * @description Seconds that running requests get to end when a pod is stopped.
+             * @default 120
+             */
+            drain_seconds?: number;
+            /**
+             * Engine
+             * @description What serves: sets port, health and metrics paths and the image. auto: as the command or the image says.
+             * @default auto
+             * @enum {string}
+             */
+            engine?: "auto" | "vllm" | "sglang" | "custom";
+            /**
+             * Env
+             * @description Environment variables. No tokens: they go into Secrets.
+             * @default {}
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * Exposure
+             * @description internal: reached inside the cluster, and through us. load_balancer: also by an address of its own.
+             * @default internal
+             * @enum {string}
+             */
+            exposure?: "internal" | "load_balancer";
+            /**
+             * Gpus
+             * @description Accelerators of each pod. Asked, never guessed; checked against the parallelism of the command.
+             */
+            gpus: number;
+            /** Health Path */
+            health_path?: string | null;
+            /** Image */
+            image?: string | null;
+            /** Instance Group */
+            instance_group?: string | null;
+            /**
+             * Instance Types
+             * @description Instance types it may run on. []: any that has the accelerators.
+             * @default []
+             */
+            instance_types?: string[];
+            /** Memory */
+            memory?: string | null;
+            /** Metrics Path */
+            metrics_path?: string | null;
+            /** Model */
+            model?: string | null;
+            /**
+             * Name
+             * @description Name of its Kubernetes objects. Left out: made of the model's id.
+             */
+            name?: string | null;
+            /**
+             * Namespace
+             * @description Kubernetes namespace.
+             * @default default
+             */
+            namespace?: string;
+            /**
+             * Open To Everyone
+             * @description Say again that source_ranges shall hold the whole internet (0.0.0.0/0 or ::/0).
+             * @default false
+             */
+            open_to_everyone?: boolean;
+            /** Port */
+            port?: number | null;
+            /**
+             * Replicas
+             * @description Pods.
+             * @default 1
+             */
+            replicas?: number;
+            /**
+             * Scheme
+             * @description Of the load balancer: internal to the VPC, or open to the internet, which an administrator must approve.
+             * @default internal
+             * @enum {string}
+             */
+            scheme?: "internal" | "internet-facing";
+            /** Shared Memory */
+            shared_memory?: string | null;
+            /**
+             * Shell
+             * @description Run command by /bin/sh -c in the container. Only for pipes, variables and &&.
+             * @default false
+             */
+            shell?: boolean;
+            /**
+             * Source Ranges
+             * @description Addresses that may reach it; needed where it is internet-facing.
+             * @default []
+             * @example [
+             *       "203.0.113.0/24"
+             *     ]
+             */
+            source_ranges?: string[];
+            /** Startup Minutes */
+            startup_minutes?: number | null;
+            /** Token Secret */
+            token_secret?: string | null;
+            /**
+             * Volumes
+             * @description Volume claims it mounts.
+             * @default []
+             */
+            volumes?: components["schemas"]["VolumeMount"][];
+        };
+        /**
+         * CreateModelPool
+         * @description Ask for a pool of warm workers, all free at first. Asked again under the same name, nothing is made twice.
+         */
+        CreateModelPool: {
+            /** Api Key Secret */
+            api_key_secret?: string | null;
+            /**
+             * Argv
+             * @description The command as a list of words, instead of command.
+             * @default []
+             */
+            argv?: string[];
+            /**
+             * Command
+             * @description The command as you would type it: quotes, JSON and line ends with a backslash are taken as a shell takes them, and no shell runs it. Flags alone go to the image's entry point. Empty: the image's own command.
+             * @default
+             * @example vllm serve Qwen/Qwen3-0.6B --max-model-len 8192
+             */
+            command?: string;
+            /** Cpu */
+            cpu?: string | null;
+            /**
+             * Drain Seconds
+             * @description Seconds that running requests get to end when a pod is stopped.
+             * @default 120
+             */
+            drain_seconds?: number;
+            /**
+             * Engine
+             * @description What serves: sets port, health and metrics paths and the image. auto: as the command or the image says.
+             * @default auto
+             * @enum {string}
+             */
+            engine?: "auto" | "vllm" | "sglang" | "custom";
+            /**
+             * Env
+             * @description Environment variables. No tokens: they go into Secrets.
+             * @default {}
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * Gpus
+             * @description Accelerators of each pod. Asked, never guessed; checked against the parallelism of the command.
+             */
+            gpus: number;
+            /** Health Path */
+            health_path?: string | null;
+            /** Image */
+            image?: string | null;
+            /** Instance Group */
+            instance_group?: string | null;
+            /**
+             * Instance Types
+             * @description Instance types it may run on. []: any that has the accelerators.
+             * @default []
+             */
+            instance_types?: string[];
+            /** Memory */
+            memory?: string | null;
+            /** Metrics Path */
+            metrics_path?: string | null;
+            /** Model */
+            model?: string | null;
+            /**
+             * Name
+             * @description Name of its Kubernetes objects. Left out: made of the model's id.
+             */
+            name?: string | null;
+            /**
+             * Namespace
+             * @description Kubernetes namespace.
+             * @default default
+             */
+            namespace?: string;
+            /** Port */
+            port?: number | null;
+            /** Shared Memory */
+            shared_memory?: string | null;
+            /**
+             * Shell
+             * @description Run command by /bin/sh -c in the container. Only for pipes, variables and &&.
+             * @default false
+             */
+            shell?: boolean;
+            /** Startup Minutes */
+            startup_minutes?: number | null;
+            /** Token Secret */
+            token_secret?: string | null;
+            /**
+             * Volumes
+             * @description Volume claims it mounts.
+             * @default []
+             */
+            volumes?: components["schemas"]["VolumeMount"][];
+            /**
+             * Workers
+             * @description Workers of the pool, free and bound together.
+             * @default 1
+             */
+            workers?: number;
+        };
+        /**
+         * CreateSglangRouter
+         * @description Ask for the router of one deployment, or of one business of a pool. It finds its workers by their labels, and no others.
+         */
+        CreateSglangRouter: {
+            /**
+             * Balance Abs Threshold
+             * @description cache_aware: requests by which workers may differ before load counts more.
+             */
+            balance_abs_threshold?: number | null;
+            /**
+             * Balance Rel Threshold
+             * @description cache_aware: the same as a ratio of the busiest to the idlest.
+             */
+            balance_rel_threshold?: number | null;
+            /**
+             * Business
+             * @description Of a pool: whose workers it leads to.
+             */
+            business?: string | null;
+            /**
+             * Cache Threshold
+             * @description cache_aware: least share of a prompt that a worker must know.
+             */
+            cache_threshold?: number | null;
+            /**
+             * Cpu
+             * @description CPU of each router.
+             * @default 2
+             */
+            cpu?: string;
+            /**
+             * Eviction Interval Seconds
+             * @description cache_aware: seconds between two clean-ups of what it remembers.
+             */
+            eviction_interval_seconds?: number | null;
+            /** Image */
+            image?: string | null;
+            /**
+             * Max Tree Size
+             * @description cache_aware: most it remembers, in nodes of its tree.
+             */
+            max_tree_size?: number | null;
+            /**
+             * Memory
+             * @description Memory of each router.
+             * @default 4Gi
+             */
+            memory?: string;
+            /**
+             * Metrics Port
+             * @description Port of its Prometheus metrics.
+             * @default 29000
+             */
+            metrics_port?: number;
+            /**
+             * Name
+             * @description Name of its objects. Left out: made of the target's.
+             */
+            name?: string | null;
+            /**
+             * Namespace
+             * @description Kubernetes namespace.
+             * @default default
+             */
+            namespace?: string;
+            /**
+             * Policy
+             * @description Which worker gets a request: the one that knows its beginning, each in turn, any, the lighter of two.
+             * @default cache_aware
+             * @enum {string}
+             */
+            policy?: "cache_aware" | "round_robin" | "random" | "power_of_two";
+            /**
+             * Port
+             * @description Port that requests go to.
+             * @default 30000
+             */
+            port?: number;
+            /**
+             * Replicas
+             * @description Routers; each remembers for itself.
+             * @default 1
+             */
+            replicas?: number;
+            /**
+             * Target
+             * @description Deployment or pool whose workers it leads to.
+             */
+            target: string;
+        };
+        /**
          * CreatedToken
          * @description A new identity and its token, which is shown this once.
          */
@@ -2472,6 +4439,167 @@ export interface components {
              *     ]
              */
             nodes: string[];
+        };
+        /**
+         * DeploymentDetail
+         * @description One deployment in full. ``argv`` is what the container gets; ``asked`` is what a form is filled with.
+         */
+        DeploymentDetail: {
+            /** Argv */
+            argv: string[];
+            /** Asked */
+            asked: {
+                [key: string]: unknown;
+            };
+            /** Dependents */
+            dependents: string[];
+            /** Evidence */
+            evidence: {
+                [key: string]: unknown;
+            };
+            item: components["schemas"]["DeploymentItem"];
+            /** Line */
+            line: string;
+            /** Next Step */
+            next_step: string | null;
+            /** Pods */
+            pods: components["schemas"]["ServerPod"][];
+            /** Port */
+            port: number | null;
+            /** Resources */
+            resources: {
+                [key: string]: string;
+            };
+            /** Warnings */
+            warnings: string[];
+        };
+        /**
+         * DeploymentItem
+         * @description One deployment. ``state``: ready, rolling_out, stopped (no replicas) or failing; ``why`` it is not ready.
+         */
+        DeploymentItem: {
+            /** Address */
+            address: string | null;
+            /** Autoscaler */
+            autoscaler: string | null;
+            /** Created At */
+            created_at: string;
+            /** Engine */
+            engine: string;
+            /** Exposure */
+            exposure: string;
+            /** Image */
+            image: string;
+            /** Model */
+            model: string | null;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Ready */
+            ready: number;
+            /** Replicas */
+            replicas: number;
+            /** State */
+            state: string;
+            /** Why */
+            why: string | null;
+        };
+        /**
+         * DeploymentPage
+         * @description One page of deployments, by namespace and name.
+         */
+        DeploymentPage: {
+            /** Cursor */
+            cursor: string | null;
+            /** Items */
+            items: components["schemas"]["DeploymentItem"][];
+            /** Total */
+            total: number;
+        };
+        /**
+         * DeploymentPlan
+         * @description A plan, with the command as the container will get it: ``argv`` as typed, ``added`` what the server needs beside it.
+         */
+        DeploymentPlan: {
+            /**
+             * Added
+             * @default []
+             */
+            added?: string[];
+            /** Approval */
+            approval?: string | null;
+            /** Approval Expires At */
+            approval_expires_at?: string | null;
+            /**
+             * Argv
+             * @default []
+             */
+            argv?: string[];
+            /**
+             * Change
+             * @default []
+             */
+            change?: string[];
+            /**
+             * Findings
+             * @default []
+             */
+            findings?: components["schemas"]["Finding"][];
+            /**
+             * Keep
+             * @default []
+             */
+            keep?: string[];
+            /**
+             * Line
+             * @default
+             */
+            line?: string;
+            /**
+             * Make
+             * @default []
+             */
+            make?: string[];
+            /**
+             * Objects
+             * @default []
+             */
+            objects?: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Remove
+             * @default []
+             */
+            remove?: string[];
+            /**
+             * Warnings
+             * @default []
+             */
+            warnings?: string[];
+        };
+        /**
+         * Difference
+         * @description A parameter or metric of the runs that are compared, in their order; None where a run has none.
+         */
+        Difference: {
+            /** Differs */
+            differs: boolean;
+            /** Name */
+            name: string;
+            /** Values */
+            values: (string | number | null)[];
+        };
+        /**
+         * Dimension
+         * @description One dimension of a CloudWatch metric.
+         */
+        Dimension: {
+            /** Name */
+            name: string;
+            /** Value */
+            value: string;
         };
         /**
          * DownloadItem
@@ -2603,12 +4731,169 @@ export interface components {
             items: components["schemas"]["DownloadItem"][];
         };
         /**
+         * Elastic
+         * @description Elastic training: the job grows and shrinks with what is free. Not on Spot, not with HyperPod's own checkpointing.
+         */
+        Elastic: {
+            /**
+             * Faulty Scale Down Seconds
+             * @description After this in a fault, it goes on with fewer nodes.
+             */
+            faulty_scale_down_seconds?: number | null;
+            /**
+             * Graceful Shutdown Seconds
+             * @description How long pods may take to end.
+             */
+            graceful_shutdown_seconds?: number | null;
+            /**
+             * Max Nodes
+             * @description Most nodes.
+             */
+            max_nodes: number;
+            /**
+             * Min Nodes
+             * @description Fewest nodes.
+             */
+            min_nodes: number;
+            /**
+             * Node Counts
+             * @description The very numbers of nodes that are good. Or give a step.
+             * @default []
+             */
+            node_counts?: number[];
+            /**
+             * Scaling Timeout Seconds
+             * @description How long one change may take.
+             */
+            scaling_timeout_seconds?: number | null;
+            /**
+             * Step
+             * @description By how many nodes it changes. Or name the numbers.
+             */
+            step?: number | null;
+        };
+        /**
          * EnableKarpenter
          * @description Ask for managed Karpenter on a cluster.
          */
         EnableKarpenter: {
             /** Cluster Role Arn */
             cluster_role_arn?: string | null;
+        };
+        /**
+         * EndpointDetail
+         * @description One endpoint: each link up to its callers, its settings as a form takes them, its replicas and what was said of it.
+         */
+        EndpointDetail: {
+            endpoint: components["schemas"]["EndpointItem"];
+            /** Events */
+            events: components["schemas"]["Event"][];
+            /** Generation */
+            generation: number;
+            /** Hostname */
+            hostname: string | null;
+            /** Invoke Url */
+            invoke_url: string | null;
+            /** Links */
+            links: components["schemas"]["EndpointLink"][];
+            /** Next Step */
+            next_step: string | null;
+            /** Observed Generation */
+            observed_generation: number;
+            operation: components["schemas"]["EndpointOperation"] | null;
+            /** Replicas */
+            replicas: components["schemas"]["Replica"][];
+            /** Settings */
+            settings: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * EndpointItem
+         * @description One endpoint. ``ready`` and ``replicas`` count replicas; ``why``: one sentence when it is not as it should be.
+         */
+        EndpointItem: {
+            /** Autoscaled */
+            autoscaled: boolean;
+            /** Created At */
+            created_at: string | null;
+            /** Instance Types */
+            instance_types: string[];
+            /** Kind */
+            kind: string;
+            /** Made By Us */
+            made_by_us: boolean;
+            /** Model */
+            model: string | null;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Ready */
+            ready: number;
+            /** Replicas */
+            replicas: number;
+            /** Sagemaker Endpoint */
+            sagemaker_endpoint: string | null;
+            /** State */
+            state: string;
+            /** Why */
+            why: string | null;
+        };
+        /**
+         * EndpointLink
+         * @description One link. ``absent``: it is not asked for, or is not made here.
+         */
+        EndpointLink: {
+            /** Detail */
+            detail: string;
+            /** Name */
+            name: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "ok" | "waiting" | "failed" | "absent" | "unknown";
+        };
+        /**
+         * EndpointOperation
+         * @description The operation that works on an endpoint now.
+         */
+        EndpointOperation: {
+            /** Id */
+            id: string;
+            /** Status */
+            status: string;
+            /** Workflow */
+            workflow: string;
+        };
+        /**
+         * EndpointPage
+         * @description One page of endpoints, by namespace and name.
+         */
+        EndpointPage: {
+            /** Cursor */
+            cursor: string | null;
+            /** Items */
+            items: components["schemas"]["EndpointItem"][];
+            /** Total */
+            total: number;
+        };
+        /**
+         * Event
+         * @description Something that Kubernetes or the operator said; the text is untrusted.
+         */
+        Event: {
+            /** At */
+            at: string;
+            /** Count */
+            count: number;
+            /** Message */
+            message: string;
+            /** Reason */
+            reason: string;
+            /** Type */
+            type: string;
         };
         /**
          * EventItem
@@ -2681,6 +4966,32 @@ export interface components {
             stage: string | null;
         };
         /**
+         * ExperimentItem
+         * @description An experiment: untrusted text in its name.
+         */
+        ExperimentItem: {
+            /** Created At */
+            created_at: string | null;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Updated At */
+            updated_at: string | null;
+        };
+        /**
+         * ExperimentPage
+         * @description A page of experiments, newest change first.
+         */
+        ExperimentPage: {
+            /** Cursor */
+            cursor: string | null;
+            /** Items */
+            items: components["schemas"]["ExperimentItem"][];
+            /** Tracking */
+            tracking: string;
+        };
+        /**
          * FeatureDetail
          * @description One feature, with the versions that EKS offers for it.
          */
@@ -2707,7 +5018,7 @@ export interface components {
             /** Items */
             items: components["schemas"]["FeatureView"][];
             /** Others */
-            others: components["schemas"]["Link"][];
+            others: components["schemas"]["instantstart__ensure__chain_links__Link"][];
             /**
              * Read At
              * Format: date-time
@@ -2752,7 +5063,7 @@ export interface components {
             /** Enabled */
             enabled: boolean;
             /** Identity */
-            identity: components["schemas"]["Link"][];
+            identity: components["schemas"]["instantstart__ensure__chain_links__Link"][];
             /** Installed By */
             installed_by: string | null;
             /** Name */
@@ -2905,6 +5216,20 @@ export interface components {
         Forgotten: {
             /** Tag */
             tag: string;
+        };
+        /**
+         * GrantMlflow
+         * @description Let training pods of some namespaces log to a tracking server or app.
+         */
+        GrantMlflow: {
+            /**
+             * Namespaces
+             * @description Namespaces whose training pods may log to it; each gets the service account.
+             * @default [
+             *       "default"
+             *     ]
+             */
+            namespaces?: string[];
         };
         /**
          * Group
@@ -3060,6 +5385,16 @@ export interface components {
             recovery: string;
             /** Unknown */
             unknown?: string | null;
+        };
+        /**
+         * Held
+         * @description What pods of an ended job still hold.
+         */
+        Held: {
+            /** Accelerators */
+            accelerators: number;
+            /** Pods */
+            pods: number;
         };
         /**
          * HyperPodEvent
@@ -3319,6 +5654,13 @@ export interface components {
             total: number;
         };
         /**
+         * JobKind
+         * @description What a job is.
+         * @enum {string}
+         */
+        JobKind: "pytorch" | "ray_job" | "ray_cluster" | "batch";
+        JsonValue: unknown;
+        /**
          * Karpenter
          * @description Where managed Karpenter stands. ``groups``: the node class that owns each group; ``findings`` while it is not in service.
          */
@@ -3347,19 +5689,188 @@ export interface components {
          * @description Who is behind a token: a person, or an agent (which never reaches the admin floor).
          * @enum {string}
          */
-        Kind: "person" | "agent";
+        "Kind-Output": "person" | "agent";
         /**
-         * Link
-         * @description One link of one chain. ``detail``: what is there, or what is wrong, in a sentence.
+         * LlamaFactoryRecipe
+         * @description LLaMA-Factory: a YAML file as for `llamafactory-cli train`, settings over it, or settings alone.
          */
-        Link: {
-            /** Chain */
-            chain: string;
-            /** Detail */
-            detail: string;
-            /** Link */
-            link: string;
-            status: components["schemas"]["Standing"];
+        LlamaFactoryRecipe: {
+            /**
+             * Config File
+             * @description YAML or JSON file, relative to the project or a whole path.
+             */
+            config_file?: string | null;
+            /**
+             * Copy Project
+             * @description Copy the project into the container first (a bucket knows no locks); left out: yes, but not on Ray.
+             */
+            copy_project?: boolean | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            framework: "llama_factory";
+            /**
+             * Launcher
+             * @description hyperpodrun keeps workers alive with the operator; torchrun is for images without it.
+             * @default hyperpodrun
+             * @enum {string}
+             */
+            launcher?: "hyperpodrun" | "torchrun";
+            /**
+             * Launcher Options
+             * @description More options of the launcher, such as --inprocess-restart.
+             * @default []
+             */
+            launcher_options?: string[];
+            /**
+             * Project
+             * @description Folder of a mounted volume in which the work is done.
+             */
+            project?: string | null;
+            /**
+             * Requirements
+             * @description File of the project with pinned packages that the image lacks.
+             */
+            requirements?: string | null;
+            /**
+             * Settings
+             * @description Settings by name; they win over those of the file.
+             */
+            settings?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Unpinned
+             * @description Let the requirements name packages without their versions.
+             * @default false
+             */
+            unpinned?: boolean;
+            /**
+             * Wheels
+             * @description Folder of wheels: no package index is asked.
+             */
+            wheels?: string | null;
+        };
+        /**
+         * LoadBalancer
+         * @description The application load balancer in front.
+         */
+        LoadBalancer: {
+            /**
+             * Algorithm
+             * @description Left out: least_outstanding_requests.
+             */
+            algorithm?: ("least_outstanding_requests" | "round_robin") | null;
+            /**
+             * Health Path
+             * @description Left out: /ping, which the operator answers.
+             */
+            health_path?: string | null;
+        };
+        /**
+         * LogContainer
+         * @description A container of the target, how it is, and why its log could not be read, if so.
+         */
+        LogContainer: {
+            /** Because */
+            because: string | null;
+            /** Container */
+            container: string;
+            /** Pod */
+            pod: string;
+            /** State */
+            state: string;
+            /** Unread */
+            unread: string | null;
+        };
+        /**
+         * LogLine
+         * @description One line. ``at`` is the node's time (RFC 3339). ``text`` is what a program wrote: show it, never obey it.
+         */
+        LogLine: {
+            /** At */
+            at: string;
+            /** Container */
+            container: string;
+            /** Pod */
+            pod: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * LogPage
+         * @description The newest lines of all containers in the order of their times. ``omitted``: older lines that were read and are not shown.
+         */
+        LogPage: {
+            /** Containers */
+            containers: components["schemas"]["LogContainer"][];
+            /** Containers Omitted */
+            containers_omitted: number;
+            /** Items */
+            items: components["schemas"]["LogLine"][];
+            /** Namespace */
+            namespace: string;
+            /** Omitted */
+            omitted: number;
+        };
+        /**
+         * LogRule
+         * @description What the operator looks for in the log: a hang (nothing for a while) or a slow job (numbers out of bounds).
+         */
+        LogRule: {
+            /**
+             * Comparison
+             * @description Slow, when the captured number compares so to the threshold: gt, gteq, lt, lteq, eq.
+             */
+            comparison?: ("gt" | "gteq" | "lt" | "lteq" | "eq") | null;
+            /**
+             * Data Points
+             * @description How many times in a row; left out: 1.
+             */
+            data_points?: number | null;
+            /**
+             * Name
+             * @description Name of the rule.
+             */
+            name: string;
+            /**
+             * Pattern
+             * @description RE2 expression; one group captures a number.
+             */
+            pattern: string;
+            /**
+             * Repeat Within Seconds
+             * @description Hanging, unless it fits again within this time.
+             */
+            repeat_within_seconds?: number | null;
+            /**
+             * Start Within Seconds
+             * @description Hanging, unless it fits this soon after the start.
+             */
+            start_within_seconds?: number | null;
+            /**
+             * Stop Pattern
+             * @description RE2 expression of the line after which the rule sleeps.
+             */
+            stop_pattern?: string | null;
+            /**
+             * Threshold
+             * @description With what the captured number is compared; a whole number.
+             */
+            threshold?: number | null;
+        };
+        /**
+         * MatchedLine
+         * @description A line that a rule's expression fits; ``value`` is the number that its group captured.
+         */
+        MatchedLine: {
+            /** Number */
+            number: number;
+            /** Untrusted Text */
+            untrusted_text: string;
+            /** Value */
+            value: number | null;
         };
         /**
          * Me
@@ -3370,7 +5881,7 @@ export interface components {
             face: string;
             /** Id */
             id: string;
-            kind: components["schemas"]["Kind"];
+            kind: components["schemas"]["Kind-Output"];
             /** Name */
             name: string;
             role: components["schemas"]["Role"];
@@ -3378,6 +5889,96 @@ export interface components {
             selected_cluster: string | null;
             /** Simulated */
             simulated: boolean;
+        };
+        /**
+         * Message
+         * @description One message of a chat.
+         */
+        Message: {
+            /** Content */
+            content: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "system" | "user" | "assistant" | "developer";
+        };
+        /**
+         * MetricHistory
+         * @description What a chart shows.
+         */
+        MetricHistory: {
+            /** Series */
+            series: components["schemas"]["Series"][];
+            /** Tracking */
+            tracking: string;
+        };
+        /**
+         * Metrics
+         * @description What is scraped from the server.
+         */
+        Metrics: {
+            /**
+             * Enabled
+             * @description Left out: yes.
+             */
+            enabled?: boolean | null;
+            /**
+             * Interval Seconds
+             * @description Left out: 15.
+             */
+            interval_seconds?: number | null;
+            /**
+             * Path
+             * @description Left out: /metrics.
+             */
+            path?: string | null;
+            /**
+             * Port
+             * @description It must be the server's port; left out, it is.
+             */
+            port?: number | null;
+        };
+        /**
+         * MlflowItem
+         * @description A tracking server or app. ``ours``: made for this cluster. ``pods``: this cluster's training pods may log to it.
+         */
+        MlflowItem: {
+            /** Arn */
+            arn: string;
+            /** Artifact Store */
+            artifact_store: string | null;
+            /** Cluster */
+            cluster: string | null;
+            /** Created At */
+            created_at: string | null;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /** Ours */
+            ours: boolean;
+            /** Pods */
+            pods: boolean;
+            /** Size */
+            size: string | null;
+            /** Status */
+            status: string;
+            /** Usable */
+            usable: boolean;
+            /** Version */
+            version: string | null;
+            /** Why */
+            why: string;
+        };
+        /**
+         * MlflowList
+         * @description Every tracking server and app of the account in this region, and the pods' way.
+         */
+        MlflowList: {
+            access: components["schemas"]["Access"];
+            /** Items */
+            items: components["schemas"]["MlflowItem"][];
         };
         /**
          * ModelItem
@@ -3416,6 +6017,33 @@ export interface components {
             };
         };
         /**
+         * Mount
+         * @description A volume claim in the containers.
+         */
+        Mount: {
+            /**
+             * Claim
+             * @description Name of the claim.
+             */
+            claim: string;
+            /**
+             * Folder
+             * @description Only this folder of the volume.
+             */
+            folder?: string | null;
+            /**
+             * Path
+             * @description Where the containers see it, such as /data.
+             */
+            path: string;
+            /**
+             * Read Only
+             * @description Mount for reading only.
+             * @default false
+             */
+            read_only?: boolean;
+        };
+        /**
          * MoveNodes
          * @description Ask for nodes to belong to another instance group of the same cluster and instance type.
          */
@@ -3435,6 +6063,74 @@ export interface components {
             target_group: string;
         };
         /**
+         * MsSwiftRecipe
+         * @description MS-Swift: one of its commands, with a file of options, settings over it, or settings alone.
+         */
+        MsSwiftRecipe: {
+            /**
+             * Command
+             * @description What it does: pretraining, fine-tuning or reinforcement learning, with Megatron if said.
+             * @enum {string}
+             */
+            command: "pt" | "sft" | "rlhf" | "megatron pt" | "megatron sft" | "megatron rlhf";
+            /**
+             * Config File
+             * @description YAML or JSON file, relative to the project or a whole path.
+             */
+            config_file?: string | null;
+            /**
+             * Copy Project
+             * @description Copy the project into the container first (a bucket knows no locks); left out: yes, but not on Ray.
+             */
+            copy_project?: boolean | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            framework: "ms_swift";
+            /**
+             * Launcher
+             * @description hyperpodrun keeps workers alive with the operator; torchrun is for images without it.
+             * @default hyperpodrun
+             * @enum {string}
+             */
+            launcher?: "hyperpodrun" | "torchrun";
+            /**
+             * Launcher Options
+             * @description More options of the launcher, such as --inprocess-restart.
+             * @default []
+             */
+            launcher_options?: string[];
+            /**
+             * Project
+             * @description Folder of a mounted volume in which the work is done.
+             */
+            project?: string | null;
+            /**
+             * Requirements
+             * @description File of the project with pinned packages that the image lacks.
+             */
+            requirements?: string | null;
+            /**
+             * Settings
+             * @description Settings by name; they win over those of the file.
+             */
+            settings?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Unpinned
+             * @description Let the requirements name packages without their versions.
+             * @default false
+             */
+            unpinned?: boolean;
+            /**
+             * Wheels
+             * @description Folder of wheels: no package index is asked.
+             */
+            wheels?: string | null;
+        };
+        /**
          * NewToken
          * @description Ask for a token.
          */
@@ -3448,7 +6144,7 @@ export interface components {
              * @description A person, or an agent, which can neither approve nor be an admin.
              * @default person
              */
-            kind?: components["schemas"]["Kind"];
+            kind?: components["schemas"]["instantstart__capabilities__doors__Kind"];
             /**
              * Name
              * @description Who or what will use it.
@@ -4019,6 +6715,163 @@ export interface components {
             phase: string;
         };
         /**
+         * PoolBinding
+         * @description A business: its Service, the workers it is to have, has, and that are ready.
+         */
+        PoolBinding: {
+            /** Bound */
+            bound: number;
+            /** Business */
+            business: string;
+            /** Port */
+            port: number;
+            /** Ready */
+            ready: number;
+            /** Service */
+            service: string;
+            /** Workers */
+            workers: number;
+        };
+        /**
+         * PoolDetail
+         * @description One pool with how it was asked.
+         */
+        PoolDetail: {
+            /** Argv */
+            argv: string[];
+            /** Asked */
+            asked: {
+                [key: string]: unknown;
+            };
+            item: components["schemas"]["PoolItem"];
+            /** Line */
+            line: string;
+        };
+        /**
+         * PoolItem
+         * @description One pool. ``free``: ready workers that work for nobody. ``warnings``: what is not as it should be, in sentences.
+         */
+        PoolItem: {
+            /** Autoscaler */
+            autoscaler: string | null;
+            /** Bindings */
+            bindings: components["schemas"]["PoolBinding"][];
+            /** Engine */
+            engine: string;
+            /** Free */
+            free: number;
+            /** Guarded */
+            guarded: boolean;
+            /** Image */
+            image: string;
+            /** Model */
+            model: string | null;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Ready */
+            ready: number;
+            /** Size */
+            size: number;
+            /** Warnings */
+            warnings: string[];
+            /** Workers */
+            workers: components["schemas"]["PoolWorker"][];
+        };
+        /**
+         * PoolPage
+         * @description One page of pools.
+         */
+        PoolPage: {
+            /** Cursor */
+            cursor: string | null;
+            /** Items */
+            items: components["schemas"]["PoolItem"][];
+            /** Total */
+            total: number;
+        };
+        /**
+         * PoolPlan
+         * @description A plan, with the command as the container will get it.
+         */
+        PoolPlan: {
+            /**
+             * Added
+             * @default []
+             */
+            added?: string[];
+            /** Approval */
+            approval?: string | null;
+            /** Approval Expires At */
+            approval_expires_at?: string | null;
+            /**
+             * Argv
+             * @default []
+             */
+            argv?: string[];
+            /**
+             * Change
+             * @default []
+             */
+            change?: string[];
+            /**
+             * Findings
+             * @default []
+             */
+            findings?: components["schemas"]["Finding"][];
+            /**
+             * Keep
+             * @default []
+             */
+            keep?: string[];
+            /**
+             * Line
+             * @default
+             */
+            line?: string;
+            /**
+             * Make
+             * @default []
+             */
+            make?: string[];
+            /**
+             * Objects
+             * @default []
+             */
+            objects?: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Remove
+             * @default []
+             */
+            remove?: string[];
+            /**
+             * Warnings
+             * @default []
+             */
+            warnings?: string[];
+        };
+        /**
+         * PoolWorker
+         * @description One worker. ``business`` is unassigned, retiring, or whom it works for; ``why`` it is not ready.
+         */
+        PoolWorker: {
+            /** Business */
+            business: string | null;
+            /** Leaving */
+            leaving: boolean;
+            /** Name */
+            name: string;
+            /** Node */
+            node: string | null;
+            /** Ready */
+            ready: boolean;
+            /** Why */
+            why: string | null;
+        };
+        /**
          * Preflight
          * @description Every finding; ``ready`` is false when one of them fails.
          */
@@ -4064,6 +6917,125 @@ export interface components {
             token: string;
         };
         /**
+         * PutSavedForm
+         * @description saved_form_put: what was filled in. Secrets do not belong here: name the Secret.
+         */
+        PutSavedForm: {
+            /**
+             * Content
+             * @description The fields as they were filled in; they need not be complete.
+             */
+            content: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /**
+         * PyTorchRecipe
+         * @description A plain PyTorch script, one process for each accelerator.
+         */
+        PyTorchRecipe: {
+            /**
+             * Arguments
+             * @description Arguments of the script, each exactly as it is to arrive.
+             * @default []
+             */
+            arguments?: string[];
+            /**
+             * Copy Project
+             * @description Copy the project into the container first (a bucket knows no locks); left out: yes, but not on Ray.
+             */
+            copy_project?: boolean | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            framework: "pytorch";
+            /**
+             * Launcher
+             * @description hyperpodrun keeps workers alive with the operator; torchrun is for images without it.
+             * @default hyperpodrun
+             * @enum {string}
+             */
+            launcher?: "hyperpodrun" | "torchrun";
+            /**
+             * Launcher Options
+             * @description More options of the launcher, such as --inprocess-restart.
+             * @default []
+             */
+            launcher_options?: string[];
+            /**
+             * Module
+             * @description Instead of a script: a module that is run.
+             */
+            module?: string | null;
+            /**
+             * Project
+             * @description Folder of a mounted volume in which the work is done.
+             */
+            project?: string | null;
+            /**
+             * Requirements
+             * @description File of the project with pinned packages that the image lacks.
+             */
+            requirements?: string | null;
+            /**
+             * Script
+             * @description The script, relative to the project or a whole path.
+             */
+            script?: string | null;
+            /**
+             * Unpinned
+             * @description Let the requirements name packages without their versions.
+             * @default false
+             */
+            unpinned?: boolean;
+            /**
+             * Wheels
+             * @description Folder of wheels: no package index is asked.
+             */
+            wheels?: string | null;
+        };
+        /**
+         * RayOptions
+         * @description What only Ray asks. The head gets no accelerators.
+         */
+        RayOptions: {
+            /**
+             * Head Cpu
+             * @description CPU of the head.
+             * @default 4
+             */
+            head_cpu?: string;
+            /**
+             * Head Memory
+             * @description Memory of the head.
+             * @default 16Gi
+             */
+            head_memory?: string;
+            /**
+             * Keep Cluster
+             * @description Keep the Ray cluster, and what it holds, when the job ends.
+             * @default false
+             */
+            keep_cluster?: boolean;
+            /**
+             * Max Nodes
+             * @description Ray's autoscaler may add workers up to this.
+             */
+            max_nodes?: number | null;
+            /**
+             * Start Within Seconds
+             * @description The job fails unless its head and workers run within this time.
+             * @default 7200
+             */
+            start_within_seconds?: number;
+            /**
+             * Version
+             * @description Ray's version in the image; left out: from its tag.
+             */
+            version?: string | null;
+        };
+        /**
          * RebootNodes
          * @description Ask for a reboot: the instances stay, with their volumes and names.
          */
@@ -4084,6 +7056,143 @@ export interface components {
             nodes: string[];
         };
         /**
+         * RecipeCommand
+         * @description A command of a framework, and the module that it starts.
+         */
+        RecipeCommand: {
+            /** Command */
+            command: string;
+            /** Module */
+            module: string;
+        };
+        /**
+         * RecipeField
+         * @description One field of a recipe: ``type`` text, number, flag, choice, list or settings; ``choices`` of a choice.
+         */
+        RecipeField: {
+            /** Choices */
+            choices: string[];
+            /** Default */
+            default: unknown;
+            /** Name */
+            name: string;
+            /** Required */
+            required: boolean;
+            /** Says */
+            says: string;
+            /** Type */
+            type: string;
+        };
+        /**
+         * RecipeItem
+         * @description A framework that a job can run: on which kinds of job, with which fields.
+         */
+        RecipeItem: {
+            /** Commands */
+            commands: components["schemas"]["RecipeCommand"][];
+            /** Fields */
+            fields: components["schemas"]["RecipeField"][];
+            /** Framework */
+            framework: string;
+            /** Kinds */
+            kinds: string[];
+            /** Says */
+            says: string;
+            /** Title */
+            title: string;
+        };
+        /**
+         * RecipeList
+         * @description Every recipe, and the variables that jobs may not set since the launcher gives them.
+         */
+        RecipeList: {
+            /** Items */
+            items: components["schemas"]["RecipeItem"][];
+            /** Reserved Variables */
+            reserved_variables: string[];
+        };
+        /**
+         * Recovery
+         * @description The recovery budget of a job on HyperPod's operator: how often and how it is started again before it fails.
+         */
+        Recovery: {
+            /**
+             * Avoid Repeat Offenders
+             * @description Nodes at most that a restart avoids, because pods failed there again and again.
+             */
+            avoid_repeat_offenders?: number | null;
+            /**
+             * Clean Pods
+             * @description Which pods, with their logs, go when the job ends (cleanPodPolicy).
+             * @default All
+             * @enum {string}
+             */
+            clean_pods?: "All" | "OnlyComplete" | "None";
+            /**
+             * Evaluation Seconds
+             * @description Period in which restarts are counted (evalPeriodSeconds).
+             * @default 21600
+             */
+            evaluation_seconds?: number;
+            /**
+             * Max Full Restarts
+             * @description Restarts with new pods in that period (maxFullJobRestarts).
+             * @default 1
+             */
+            max_full_restarts?: number;
+            /**
+             * Max Retries
+             * @description Restarts of the whole job's life (jobMaxRetryCount).
+             * @default 5
+             */
+            max_retries?: number;
+            /**
+             * Recover Within Seconds
+             * @description It fails when a fault lasts longer than this.
+             */
+            recover_within_seconds?: number | null;
+            /**
+             * Restarts Before Full
+             * @description Restarts of processes before all pods are made anew (numRestartBeforeFullJobRestart).
+             * @default 3
+             */
+            restarts_before_full?: number;
+            /**
+             * Start Within Seconds
+             * @description It fails unless all its pods run within this time: also when it is stuck in rendezvous.
+             */
+            start_within_seconds?: number | null;
+        };
+        /**
+         * Relabelled
+         * @description A worker after a change of whom it works for; ``changed`` False: it was already so.
+         */
+        Relabelled: {
+            /** Business */
+            business: string | null;
+            /** Changed */
+            changed: boolean;
+            /** Worker */
+            worker: string;
+        };
+        /**
+         * ReleaseWorker
+         * @description Let a worker work for nobody again.
+         */
+        ReleaseWorker: {
+            /**
+             * Business
+             * @description Whom it works for now; another's is refused.
+             * @example chat
+             */
+            business: string;
+            /**
+             * Worker
+             * @description Name of the worker's pod.
+             */
+            worker: string;
+        };
+        /**
          * RepairFeatures
          * @description Ask for identity chains to be put right again.
          */
@@ -4092,7 +7201,7 @@ export interface components {
              * Features
              * @description Features, or the chains s3_csi and mlflow; left out: all that have drifted. mlflow is made when it is not there.
              */
-            features?: (("cert_manager" | "metrics_server" | "fsx_csi" | "training_operator" | "task_governance" | "kuberay" | "keda" | "inference_operator" | "observability" | "tiered_checkpointing" | "karpenter") | ("s3_csi" | "mlflow"))[];
+            features?: ("cert_manager" | "metrics_server" | "fsx_csi" | "training_operator" | "task_governance" | "kuberay" | "keda" | "inference_operator" | "observability" | "tiered_checkpointing" | "karpenter" | "s3_csi" | "mlflow")[];
         };
         /**
          * ReplaceNodes
@@ -4113,6 +7222,22 @@ export interface components {
              *     ]
              */
             nodes: string[];
+        };
+        /**
+         * Replica
+         * @description One pod.
+         */
+        Replica: {
+            /** Name */
+            name: string;
+            /** Node */
+            node: string | null;
+            /** Phase */
+            phase: string;
+            /** Ready */
+            ready: boolean;
+            /** Restarts */
+            restarts: number;
         };
         /**
          * RepositoryPage
@@ -4145,11 +7270,222 @@ export interface components {
             values?: string[];
         };
         /**
+         * ResubmitTrainingJob
+         * @description training_job_resubmit: the same job once more.
+         */
+        ResubmitTrainingJob: {
+            /**
+             * If Exists
+             * @description When a job of the name is there: refuse, version or replace.
+             * @default version
+             * @enum {string}
+             */
+            if_exists?: "refuse" | "version" | "replace";
+            /**
+             * Name
+             * @description Another name; left out: name-2, name-3 ... (if_exists decides).
+             */
+            name?: string | null;
+        };
+        /**
          * Role
          * @description What an identity may do, in rising order.
          * @enum {string}
          */
         Role: "viewer" | "operator" | "admin";
+        /**
+         * RouterItem
+         * @description One router. ``workers`` are ready pods of its target; ``knows`` those that it leads to; None: it does not tell.
+         */
+        RouterItem: {
+            /** Business */
+            business: string | null;
+            /** Knows */
+            knows: number | null;
+            /** Missing */
+            missing: string[];
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Policy */
+            policy: string | null;
+            /** Port */
+            port: number | null;
+            /** Ready */
+            ready: number;
+            /** Replicas */
+            replicas: number;
+            /** Stale */
+            stale: string[];
+            /** Target */
+            target: string | null;
+            /** Why */
+            why: string | null;
+            /** Workers */
+            workers: number;
+        };
+        /**
+         * RouterPage
+         * @description One page of routers.
+         */
+        RouterPage: {
+            /** Cursor */
+            cursor: string | null;
+            /** Items */
+            items: components["schemas"]["RouterItem"][];
+            /** Total */
+            total: number;
+        };
+        /**
+         * RouterPlan
+         * @description A plan, with the router's command and objects.
+         */
+        RouterPlan: {
+            /** Approval */
+            approval?: string | null;
+            /** Approval Expires At */
+            approval_expires_at?: string | null;
+            /**
+             * Change
+             * @default []
+             */
+            change?: string[];
+            /**
+             * Findings
+             * @default []
+             */
+            findings?: components["schemas"]["Finding"][];
+            /**
+             * Keep
+             * @default []
+             */
+            keep?: string[];
+            /**
+             * Line
+             * @default
+             */
+            line?: string;
+            /**
+             * Make
+             * @default []
+             */
+            make?: string[];
+            /**
+             * Objects
+             * @default []
+             */
+            objects?: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Remove
+             * @default []
+             */
+            remove?: string[];
+            /**
+             * Warnings
+             * @default []
+             */
+            warnings?: string[];
+        };
+        /**
+         * Routing
+         * @description Routing of requests to the replica that knows most of them (vLLM only). It cannot be switched on later.
+         */
+        Routing: {
+            /**
+             * Enabled
+             * @description Fixed when the endpoint is created. Left out: yes, where this group is given.
+             */
+            enabled?: boolean | null;
+            /**
+             * Session Key
+             * @description session, kvaware: header or field that names the session.
+             * @example x-user-id
+             */
+            session_key?: string | null;
+            /**
+             * Strategy
+             * @description By prompt prefix, by cache content, by session, or in turn. Left out: prefixaware.
+             */
+            strategy?: ("prefixaware" | "kvaware" | "session" | "roundrobin") | null;
+        };
+        /**
+         * RuleTrial
+         * @description What a rule makes of the sample: which lines it fits, where it would call the job slow or hanging, and what is odd about it.
+         */
+        RuleTrial: {
+            /** Lines */
+            lines: components["schemas"]["MatchedLine"][];
+            /** Matches */
+            matches: number;
+            /** Name */
+            name: string;
+            /** Remarks */
+            remarks: string[];
+            /** Stopped At */
+            stopped_at: number | null;
+            /** Values */
+            values: number[];
+            /** Verdicts */
+            verdicts: string[];
+        };
+        /**
+         * RunItem
+         * @description A run. ``metrics`` are the latest values; None for what is no number. ``job``: the training job that made it, if it said so.
+         */
+        RunItem: {
+            /** Artifact Uri */
+            artifact_uri: string | null;
+            /** Duration Seconds */
+            duration_seconds: number | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Experiment */
+            experiment: string | null;
+            /** Experiment Id */
+            experiment_id: string;
+            /** Id */
+            id: string;
+            /** Job */
+            job: string | null;
+            /** Metrics */
+            metrics: {
+                [key: string]: number | null;
+            };
+            /** Name */
+            name: string;
+            /** Params */
+            params: {
+                [key: string]: string;
+            };
+            /** Parent */
+            parent: string | null;
+            /** Started At */
+            started_at: string | null;
+            /** Status */
+            status: string;
+            /** Tags */
+            tags: {
+                [key: string]: string;
+            };
+            throughput: components["schemas"]["Throughput"] | null;
+            /** User */
+            user: string;
+        };
+        /**
+         * RunPage
+         * @description A page of runs.
+         */
+        RunPage: {
+            /** Cursor */
+            cursor: string | null;
+            /** Items */
+            items: components["schemas"]["RunItem"][];
+            /** Tracking */
+            tracking: string;
+        };
         /**
          * RunPreflight
          * @description Ask what would stand in the way of a cluster, before anything is made.
@@ -4231,6 +7567,71 @@ export interface components {
             zone: string;
         };
         /**
+         * Sample
+         * @description One look at every replica. Gauges and counters are sums over replicas (``cache`` the mean share, 0 to 1); None: not measured.
+         *
+         *     Rates are since the sample before: tokens and requests a second, mean milliseconds to the first token and to the end.
+         */
+        Sample: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Cache */
+            cache?: number | null;
+            /** First Token Ms */
+            first_token_ms?: number | null;
+            /** Generated Tokens Per Second */
+            generated_tokens_per_second?: number | null;
+            /** Latency Ms */
+            latency_ms?: number | null;
+            /** Prompt Tokens Per Second */
+            prompt_tokens_per_second?: number | null;
+            /** Replicas */
+            replicas: number;
+            /** Requests Per Second */
+            requests_per_second?: number | null;
+            /** Running */
+            running?: number | null;
+            /** Unread */
+            unread: number;
+            /** Waiting */
+            waiting?: number | null;
+        };
+        /**
+         * SavedForm
+         * @description A form that the caller keeps.
+         */
+        SavedForm: {
+            /** Content */
+            content: {
+                [key: string]: unknown;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * SavedFormList
+         * @description The caller's forms, by kind and name.
+         */
+        SavedFormList: {
+            /** Items */
+            items: components["schemas"]["SavedForm"][];
+        };
+        /**
          * ScaleInstanceGroup
          * @description Ask for another number of nodes.
          */
@@ -4253,6 +7654,321 @@ export interface components {
             instance_count: number;
         };
         /**
+         * ScaleModelDeployment
+         * @description Ask for another number of pods.
+         */
+        ScaleModelDeployment: {
+            /**
+             * Replicas
+             * @description Pods.
+             */
+            replicas: number;
+        };
+        /**
+         * ScaleModelPool
+         * @description Ask for another number of workers. A worker that works for somebody is never taken.
+         */
+        ScaleModelPool: {
+            /**
+             * Workers
+             * @description Workers of the pool, free and bound together.
+             */
+            workers: number;
+        };
+        /**
+         * SecretKey
+         * @description A value that stays in its Secret.
+         */
+        SecretKey: {
+            /**
+             * Key
+             * @description Its key.
+             * @default token
+             */
+            key?: string;
+            /**
+             * Secret
+             * @description Name of the Secret.
+             */
+            secret: string;
+        };
+        /**
+         * SecretVariable
+         * @description A variable whose value is a key of a Secret.
+         */
+        SecretVariable: {
+            /** Key */
+            key: string;
+            /** Name */
+            name: string;
+            /** Secret */
+            secret: string;
+        };
+        /**
+         * Series
+         * @description One metric of one run over its steps. ``points``: step, milliseconds, value (None: no number). ``total``: before thinning out.
+         */
+        Series: {
+            /** Metric */
+            metric: string;
+            /** Points */
+            points: [
+                number,
+                number,
+                number | null
+            ][];
+            /** Run Id */
+            run_id: string;
+            /** Total */
+            total: number;
+        };
+        /**
+         * ServedDetail
+         * @description One thing that serves: its replicas, and what was said of it. Logs are the logs of its pods.
+         */
+        ServedDetail: {
+            /** Events */
+            events: components["schemas"]["ServedEvent"][];
+            /** Pod Selector */
+            pod_selector: string;
+            /** Replicas */
+            replicas: components["schemas"]["ServedReplica"][];
+            served: components["schemas"]["ServedItem"];
+        };
+        /**
+         * ServedEvent
+         * @description Something that was said of it; the text is untrusted.
+         */
+        ServedEvent: {
+            /** At */
+            at: string;
+            /** Message */
+            message: string;
+            /** Object */
+            object: string;
+            /** Reason */
+            reason: string;
+            /** Type */
+            type: string;
+        };
+        /**
+         * ServedItem
+         * @description One thing that serves. ``path``: managed (the inference operator), self_managed (InstantStart), foreign (others).
+         *
+         *     ``why``: in one sentence, why not every replica is ready. Measures are the newest known ones: asking for one thing renews its.
+         */
+        ServedItem: {
+            /** Cache */
+            cache: number | null;
+            /** Created At */
+            created_at: string | null;
+            /** Engine */
+            engine: string;
+            /** Generated Tokens Per Second */
+            generated_tokens_per_second: number | null;
+            /** Kind */
+            kind: string;
+            /** Model */
+            model: string | null;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Next Step */
+            next_step: string | null;
+            /** Part */
+            part: string;
+            /**
+             * Path
+             * @enum {string}
+             */
+            path: "managed" | "self_managed" | "foreign";
+            /** Port */
+            port: number | null;
+            /** Ready */
+            ready: number;
+            /** Replicas */
+            replicas: number;
+            /** Running */
+            running: number | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "answering" | "partly" | "starting" | "failing" | "stopped" | "unknown";
+            /** Waiting */
+            waiting: number | null;
+            /** Why */
+            why: string | null;
+            /** Why Code */
+            why_code: string | null;
+        };
+        /**
+         * ServedMetrics
+         * @description What its replicas measure, oldest first; ``trouble``: why the newest look told nothing. The history is short and in memory.
+         */
+        ServedMetrics: {
+            /** Samples */
+            samples: components["schemas"]["Sample"][];
+            /** Trouble */
+            trouble: string | null;
+        };
+        /**
+         * ServedPage
+         * @description One page, by namespace and name.
+         */
+        ServedPage: {
+            /** Cursor */
+            cursor: string | null;
+            /** Items */
+            items: components["schemas"]["ServedItem"][];
+            /** Total */
+            total: number;
+        };
+        /**
+         * ServedReplica
+         * @description One pod.
+         */
+        ServedReplica: {
+            /** Name */
+            name: string;
+            /** Node */
+            node: string | null;
+            /** Phase */
+            phase: string;
+            /** Ready */
+            ready: boolean;
+            /** Restarts */
+            restarts: number;
+            /** Started At */
+            started_at: string | null;
+        };
+        /**
+         * Server
+         * @description The container that serves. Not for jumpstart, except ``env``.
+         */
+        Server: {
+            /**
+             * Accelerator Resource
+             * @description What counts them. Left out: by the instance type.
+             * @example nvidia.com/gpu
+             */
+            accelerator_resource?: string | null;
+            /**
+             * Accelerators
+             * @description GPUs (or Neuron devices) of each replica. Never guessed: 0 says none.
+             * @example 1
+             */
+            accelerators?: number | null;
+            /**
+             * Args
+             * @description Arguments as a list of words.
+             * @example [
+             *       "--model",
+             *       "/opt/ml/model",
+             *       "--port",
+             *       "8000"
+             *     ]
+             */
+            args?: string[] | null;
+            /**
+             * Command
+             * @description Entry point as a list of words; no shell reads it. Left out: the image's.
+             */
+            command?: string[] | null;
+            /**
+             * Cpu
+             * @description CPU of each replica. Left out: nothing is asked for.
+             */
+            cpu?: string | null;
+            /**
+             * Env
+             * @description Variables. The whole set; they cannot be changed later.
+             */
+            env?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * Health Path
+             * @description Path that answers 200 when the server is ready. Left out: /health.
+             */
+            health_path?: string | null;
+            /**
+             * Image
+             * @description Image of the server.
+             * @example vllm/vllm-openai:v0.11.0
+             */
+            image?: string | null;
+            /**
+             * Max Concurrent Requests
+             * @description Requests one replica takes at once. Left out: no limit.
+             */
+            max_concurrent_requests?: number | null;
+            /**
+             * Max Queue Size
+             * @description Requests that may wait for it; needs max_concurrent_requests.
+             */
+            max_queue_size?: number | null;
+            /**
+             * Memory
+             * @description Memory of each replica. Left out: nothing is asked for.
+             */
+            memory?: string | null;
+            /**
+             * Mount Path
+             * @description Where the model is seen in the container. Left out: /opt/ml/model.
+             */
+            mount_path?: string | null;
+            /**
+             * Overflow Status
+             * @description HTTP status for requests beyond; needs max_concurrent_requests.
+             */
+            overflow_status?: number | null;
+            /**
+             * Port
+             * @description Port the server listens on. Left out: 8000.
+             */
+            port?: number | null;
+            /**
+             * Probe Port
+             * @description Port of the probes. It must be the server's port; left out, it is.
+             */
+            probe_port?: number | null;
+            /**
+             * Secret Env
+             * @description Variables with values from Secrets. The whole set; they cannot be changed later.
+             */
+            secret_env?: components["schemas"]["SecretVariable"][] | null;
+            /**
+             * Startup Seconds
+             * @description Longest time to load the model, before a replica counts as dead. Left out: 1800.
+             */
+            startup_seconds?: number | null;
+            /**
+             * Working Dir
+             * @description Working directory.
+             */
+            working_dir?: string | null;
+        };
+        /**
+         * ServerPod
+         * @description One pod of a deployment.
+         */
+        ServerPod: {
+            /** Name */
+            name: string;
+            /** Node */
+            node: string | null;
+            /** Phase */
+            phase: string;
+            /** Ready */
+            ready: boolean;
+            /** Restarts */
+            restarts: number;
+            /** Why */
+            why: string | null;
+        };
+        /**
          * Session
          * @description A console session; its secret is in the cookie only.
          */
@@ -4263,6 +7979,52 @@ export interface components {
              */
             expires_at: string;
             identity: components["schemas"]["IdentityRow"];
+        };
+        /**
+         * ShareMlflow
+         * @description Copy complete runs into a tracking server or app of another account. Asked again, only what is new or has changed is copied.
+         */
+        ShareMlflow: {
+            /**
+             * Destination
+             * @description ARN of a tracking server or app of MLflow.
+             */
+            destination: string;
+            /**
+             * Experiments
+             * @description Names of the experiments; none: all that are not deleted.
+             * @default []
+             */
+            experiments?: string[];
+            /**
+             * External Id
+             * @description External ID, where the role's trust asks for one.
+             */
+            external_id?: string | null;
+            /**
+             * Filter
+             * @description Only runs that fit, in MLflow's words.
+             * @default
+             * @example attributes.status = 'FINISHED'
+             */
+            filter?: string;
+            /**
+             * Prefix
+             * @description Put before each experiment's name there, such as team-a/; left out: the account and a slash.
+             * @default
+             */
+            prefix?: string;
+            /**
+             * Role Arn
+             * @description Role of that account to act as; the plan shows what it must allow.
+             */
+            role_arn: string;
+            /**
+             * Workers
+             * @description Runs copied at the same time.
+             * @default 8
+             */
+            workers?: number;
         };
         /**
          * SignIn
@@ -4279,6 +8041,113 @@ export interface components {
              * @description A token (ist_...).
              */
             token?: string | null;
+        };
+        /**
+         * Source
+         * @description Where the model comes from. ``type`` says which of the other fields count.
+         */
+        Source: {
+            /**
+             * Accept Eula
+             * @description jumpstart: you accept the model's licence. A gated model needs it.
+             */
+            accept_eula?: boolean | null;
+            /**
+             * Bucket
+             * @description s3: the bucket.
+             */
+            bucket?: string | null;
+            /**
+             * Claim
+             * @description volume: a PersistentVolumeClaim of the namespace.
+             * @example s3-claim
+             */
+            claim?: string | null;
+            /**
+             * Commit
+             * @description huggingface: full commit. Left out: the newest one of main, pinned now.
+             */
+            commit?: string | null;
+            /**
+             * File System Dns
+             * @description fsx: its DNS name. Left out: looked up.
+             */
+            file_system_dns?: string | null;
+            /**
+             * File System Id
+             * @description fsx: an FSx for Lustre file system.
+             */
+            file_system_id?: string | null;
+            /**
+             * Gated Role Arn
+             * @description jumpstart: role that downloads a gated model. Left out: the operator's own.
+             */
+            gated_role_arn?: string | null;
+            /**
+             * Hub
+             * @description jumpstart: a private hub. Left out: SageMaker's public one.
+             */
+            hub?: string | null;
+            /**
+             * Location
+             * @description s3, fsx, volume: folder of the model there.
+             * @example models/Qwen/Qwen3-0.6B
+             */
+            location?: string | null;
+            /**
+             * Model Id
+             * @description jumpstart: id of the model.
+             * @example huggingface-llm-qwen2-5-7b-instruct
+             */
+            model_id?: string | null;
+            /**
+             * Model Version
+             * @description jumpstart: its version. Left out: the newest.
+             */
+            model_version?: string | null;
+            /**
+             * Mount Name
+             * @description fsx: its mount name. Left out: looked up.
+             */
+            mount_name?: string | null;
+            /**
+             * Prefetch
+             * @description Read the model into memory first, where it fits. Not for jumpstart.
+             */
+            prefetch?: boolean | null;
+            /**
+             * Region
+             * @description s3: the bucket's region. Left out: looked up.
+             */
+            region?: string | null;
+            /**
+             * Repository
+             * @description huggingface: owner/name.
+             * @example Qwen/Qwen3-0.6B
+             */
+            repository?: string | null;
+            /**
+             * Token Secret
+             * @description huggingface: Secret of the namespace whose key token is the hub's token.
+             */
+            token_secret?: string | null;
+            /**
+             * Type
+             * @description s3, fsx, huggingface (the hub), volume (a claim in the namespace), or jumpstart (SageMaker's own catalogue).
+             */
+            type?: ("s3" | "fsx" | "huggingface" | "volume" | "jumpstart") | null;
+        };
+        /**
+         * Spent
+         * @description Of a limit (None: none), what is used and what is left.
+         */
+        Spent: {
+            /** Left */
+            left: number | null;
+            /** Limit */
+            limit: number | null;
+            /** Used */
+            used: number;
         };
         /**
          * StageStatus
@@ -4326,7 +8195,7 @@ export interface components {
          * @description How a link stands.
          * @enum {string}
          */
-        Standing: "ok" | "missing" | "wrong" | "unknown";
+        Standing: "ok" | "missing" | "wrong" | "warning" | "unknown";
         /**
          * State
          * @description Where a component stands.
@@ -4361,6 +8230,193 @@ export interface components {
             secret: string;
         };
         /**
+         * SubmitTrainingJob
+         * @description training_job.submit: what is run, where, and how it is kept alive.
+         */
+        SubmitTrainingJob: {
+            /**
+             * Accelerators
+             * @description Accelerators on each node; left out: all of them.
+             */
+            accelerators?: number | null;
+            /**
+             * Checkpointing
+             * @description How the job keeps its state: by itself, by managed tiered checkpointing, or checkpointless.
+             * @default own
+             * @enum {string}
+             */
+            checkpointing?: "own" | "tiered" | "checkpointless";
+            /**
+             * Cpu
+             * @description CPU on each node; left out: what fits.
+             */
+            cpu?: string | null;
+            /**
+             * Efa
+             * @description EFA cards on each node; left out: all that go with the accelerators.
+             */
+            efa?: number | null;
+            /** @description Grow and shrink (pytorch). */
+            elastic?: components["schemas"]["Elastic"] | null;
+            /**
+             * Env
+             * @description Variables. Secrets belong into secret_env.
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * If Exists
+             * @description When a job of that name is there: refuse; version: take name-2, name-3 ...; replace: end it and take its name.
+             * @default refuse
+             * @enum {string}
+             */
+            if_exists?: "refuse" | "version" | "replace";
+            /**
+             * Image
+             * @description Container image.
+             */
+            image: string;
+            /**
+             * Instance Group
+             * @description Only nodes of this group.
+             */
+            instance_group?: string | null;
+            /**
+             * Instance Type
+             * @description Type of the nodes, such as ml.p5.48xlarge.
+             * @example ml.g5.8xlarge
+             */
+            instance_type: string;
+            /**
+             * Keep Seconds
+             * @description How long the finished job is kept; -1: for ever. 0 would lose its result.
+             * @default 604800
+             */
+            keep_seconds?: number;
+            /**
+             * Kind
+             * @description pytorch: HyperPod's operator; ray_job, ray_cluster: KubeRay. Left out: what the framework runs on.
+             */
+            kind?: ("pytorch" | "ray_job" | "ray_cluster") | null;
+            /**
+             * Log Rules
+             * @description What is looked for in the log (pytorch). Try them first.
+             * @default []
+             */
+            log_rules?: components["schemas"]["LogRule"][];
+            /**
+             * Memory
+             * @description Memory on each node, such as 200Gi; left out: what fits.
+             */
+            memory?: string | null;
+            /**
+             * Mig
+             * @description Instead of whole GPUs: a MIG slice, such as 1g.10gb.
+             */
+            mig?: string | null;
+            /**
+             * Mounts
+             * @description Volumes: claim, path.
+             * @default []
+             */
+            mounts?: components["schemas"]["Mount"][];
+            /**
+             * Name
+             * @description Name of the job.
+             * @example llm-a
+             */
+            name: string;
+            /**
+             * Namespace
+             * @description Kubernetes namespace.
+             * @default default
+             */
+            namespace?: string;
+            /**
+             * Nodes
+             * @description How many nodes: one pod on each.
+             * @default 1
+             */
+            nodes?: number;
+            /**
+             * Priority
+             * @description Priority class: of the queues where a queue is named.
+             */
+            priority?: string | null;
+            /**
+             * Processes
+             * @description Processes on each node; left out: one for each accelerator.
+             */
+            processes?: number | null;
+            /**
+             * Queue
+             * @description Queue of task governance in the namespace.
+             */
+            queue?: string | null;
+            /**
+             * @description Options of Ray.
+             * @default {
+             *       "head_cpu": "4",
+             *       "head_memory": "16Gi",
+             *       "keep_cluster": false,
+             *       "start_within_seconds": 7200
+             *     }
+             */
+            ray?: components["schemas"]["RayOptions"];
+            /**
+             * Recipe
+             * @description What is run, by framework. A ray_cluster has none.
+             */
+            recipe?: (components["schemas"]["PyTorchRecipe"] | components["schemas"]["LlamaFactoryRecipe"] | components["schemas"]["MsSwiftRecipe"] | components["schemas"]["VerlRecipe"] | components["schemas"]["ContainerRecipe"]) | null;
+            /**
+             * @description The recovery budget (pytorch).
+             * @default {
+             *       "clean_pods": "All",
+             *       "evaluation_seconds": 21600,
+             *       "max_full_restarts": 1,
+             *       "max_retries": 5,
+             *       "restarts_before_full": 3
+             *     }
+             */
+            recovery?: components["schemas"]["Recovery"];
+            /**
+             * Run Within Seconds
+             * @description The job is ended after this time of running.
+             */
+            run_within_seconds?: number | null;
+            /**
+             * Secret Env
+             * @description Variables by Secret: name, secret, key.
+             */
+            secret_env?: {
+                [key: string]: components["schemas"]["SecretKey"];
+            };
+            /**
+             * Service Account
+             * @description Service account of the pods, for roles of AWS.
+             */
+            service_account?: string | null;
+            /**
+             * Shared Memory
+             * @description Size of /dev/shm, part of the memory; left out: half of it.
+             */
+            shared_memory?: string | null;
+            /**
+             * Tolerate
+             * @description Taints of the nodes that the job lives with, as key=value:Effect.
+             * @default []
+             */
+            tolerate?: string[];
+            /** @description MLflow: uri, experiment, run_name, tags. */
+            tracking?: components["schemas"]["Tracking"] | null;
+            /**
+             * Zone
+             * @description Only nodes in this zone; several nodes share one anyway.
+             */
+            zone?: string | null;
+        };
+        /**
          * Switch
          * @description On or off.
          */
@@ -4370,6 +8426,241 @@ export interface components {
              * @description true switches on, false switches off; left out: only the other fields change.
              */
             enabled?: boolean;
+        };
+        /**
+         * Throughput
+         * @description The latest value of the metric that tells how fast a run is, or was.
+         */
+        Throughput: {
+            /** Metric */
+            metric: string;
+            /** Unit */
+            unit: string;
+            /** Value */
+            value: number;
+        };
+        /**
+         * Tls
+         * @description The certificate. Left out: the operator makes one and keeps it in the cluster's TLS bucket.
+         */
+        Tls: {
+            /**
+             * Certificate Arn
+             * @description A certificate of yours in ACM; needs domain_name.
+             */
+            certificate_arn?: string | null;
+            /**
+             * Domain Name
+             * @description Domain of that certificate to use; no wildcard.
+             */
+            domain_name?: string | null;
+            /**
+             * Hosted Zone Id
+             * @description Route 53 zone in which the name is made; needs certificate_arn.
+             */
+            hosted_zone_id?: string | null;
+            /**
+             * Output S3 Uri
+             * @description Where the operator keeps its own certificate.
+             */
+            output_s3_uri?: string | null;
+        };
+        /**
+         * Tracking
+         * @description Where the runs of the job are tracked.
+         */
+        Tracking: {
+            /**
+             * Experiment
+             * @description Left out: the job's name.
+             */
+            experiment?: string | null;
+            /**
+             * Run Name
+             * @description Name of the run.
+             */
+            run_name?: string | null;
+            /**
+             * Tags
+             * @description Tags of the run.
+             */
+            tags?: {
+                [key: string]: string;
+            };
+            /**
+             * Uri
+             * @description ARN of the tracking server or app, or an address.
+             */
+            uri: string;
+        };
+        /**
+         * TrainingEvent
+         * @description What the cluster said about the job or its pods.
+         */
+        TrainingEvent: {
+            /** About */
+            about: string;
+            /** At */
+            at: string;
+            /** Count */
+            count: number;
+            /** Level */
+            level: string;
+            /** Reason */
+            reason: string;
+            /** Untrusted Message */
+            untrusted_message: string;
+        };
+        /**
+         * TrainingJobDetail
+         * @description One job in full. ``why`` it does not run; ``budget``: what recovery may cost and has cost; ``held``: by the pods of an ended job.
+         */
+        TrainingJobDetail: {
+            /** Asked */
+            asked: {
+                [key: string]: unknown;
+            } | null;
+            budget: components["schemas"]["Budget-Output"] | null;
+            /** Conditions */
+            conditions: {
+                [key: string]: unknown;
+            }[];
+            /** Elastic */
+            elastic: {
+                [key: string]: unknown;
+            } | null;
+            /** Events */
+            events: components["schemas"]["TrainingEvent"][];
+            /** Faulty */
+            faulty: {
+                [key: string]: unknown;
+            } | null;
+            held: components["schemas"]["Held"] | null;
+            /** Image */
+            image: string | null;
+            job: components["schemas"]["TrainingJobItem"];
+            /** Log Rules */
+            log_rules: {
+                [key: string]: unknown;
+            }[];
+            /** Mounts */
+            mounts: string[];
+            /** Operation Id */
+            operation_id: string | null;
+            /** Pods */
+            pods: components["schemas"]["TrainingPod"][];
+            /** Pods Omitted */
+            pods_omitted: number;
+            /** Resources */
+            resources: {
+                [key: string]: string;
+            };
+            /** Resubmittable */
+            resubmittable: boolean;
+            /** Service Account */
+            service_account: string | null;
+            /** Tracking */
+            tracking: string | null;
+            /** Uid */
+            uid: string;
+            /** Unknown */
+            unknown?: string | null;
+            why: components["schemas"]["Why"] | null;
+        };
+        /**
+         * TrainingJobItem
+         * @description A job. ``status`` is one word for all kinds, ``phase`` the cluster's own; ``because``: why it does not run.
+         */
+        TrainingJobItem: {
+            /** Accelerators */
+            accelerators: number;
+            /** Because */
+            because: string | null;
+            /** Created At */
+            created_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Framework */
+            framework: string | null;
+            /** Instance Type */
+            instance_type: string | null;
+            /** Kind */
+            kind: string;
+            /** Made Here */
+            made_here: boolean;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Nodes */
+            nodes: number;
+            /** Phase */
+            phase: string;
+            /** Pods */
+            pods: number;
+            /** Pods Ready */
+            pods_ready: number;
+            /** Priority */
+            priority: string | null;
+            /** Queue */
+            queue: string | null;
+            /** Restarts */
+            restarts: number;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "queued" | "pending" | "starting" | "running" | "recovering" | "suspended" | "ending" | "succeeded" | "failed" | "unknown";
+        };
+        /**
+         * TrainingJobPage
+         * @description One page. ``total`` and ``counts`` (by status) are of all that match; ``unknown``: what could not be read.
+         */
+        TrainingJobPage: {
+            /** Counts */
+            counts: {
+                [key: string]: number;
+            };
+            /** Cursor */
+            cursor?: string | null;
+            /** Items */
+            items: components["schemas"]["TrainingJobItem"][];
+            /** Total */
+            total: number;
+            /** Unknown */
+            unknown?: string | null;
+        };
+        /**
+         * TrainingJobPreview
+         * @description A job before it is submitted: ``objects`` exactly as they would be applied, ``argv`` exactly as the work would be started.
+         *
+         *     ``rendezvous`` is what the operator gives each pod besides; ``settings`` is what was left open and how it was decided.
+         */
+        TrainingJobPreview: {
+            /** Argv */
+            argv: string[];
+            /** Findings */
+            findings: components["schemas"]["Finding"][];
+            /** Kind */
+            kind: string;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Objects */
+            objects: {
+                [key: string]: unknown;
+            }[];
+            /** Rendezvous */
+            rendezvous: {
+                [key: string]: string;
+            };
+            /** Settings */
+            settings: {
+                [key: string]: unknown;
+            };
         };
         /**
          * TrainingPlan
@@ -4416,6 +8707,144 @@ export interface components {
             region: string;
         };
         /**
+         * TrainingPod
+         * @description A pod of a job: ``role`` worker, head or submitter; ``rank`` where the operator says it.
+         */
+        TrainingPod: {
+            /** Because */
+            because: string | null;
+            /** Containers */
+            containers: string[];
+            /** Name */
+            name: string;
+            /** Node */
+            node: string | null;
+            /** Phase */
+            phase: string;
+            /** Rank */
+            rank: number | null;
+            /** Ready */
+            ready: boolean;
+            /** Restarts */
+            restarts: number;
+            /** Role */
+            role: string;
+            /** Started At */
+            started_at: string | null;
+        };
+        /**
+         * TrialResult
+         * @description All rules on one sample.
+         */
+        TrialResult: {
+            /** Lines */
+            lines: number;
+            /** Rules */
+            rules: components["schemas"]["RuleTrial"][];
+        };
+        /**
+         * Trigger
+         * @description One thing that scales: a CloudWatch metric or a Prometheus query.
+         */
+        Trigger: {
+            /**
+             * Activation
+             * @description Value above which it leaves zero replicas.
+             * @default 0
+             */
+            activation?: number;
+            /**
+             * Dimensions
+             * @description cloudwatch: the metric's dimensions.
+             */
+            dimensions?: components["schemas"]["Dimension"][] | null;
+            /**
+             * Metric
+             * @description cloudwatch: the metric's name.
+             */
+            metric?: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Namespace
+             * @description cloudwatch: the metric's namespace.
+             * @example AWS/SageMaker
+             */
+            namespace?: string | null;
+            /**
+             * Query
+             * @description prometheus: the query (PromQL); one number.
+             */
+            query?: string | null;
+            /**
+             * Statistic
+             * @description cloudwatch: left out: Average.
+             */
+            statistic?: ("Average" | "Sum" | "Maximum" | "Minimum" | "SampleCount") | null;
+            /**
+             * Target
+             * @description Value of one replica at which there are enough.
+             */
+            target: number;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "cloudwatch" | "prometheus";
+            /**
+             * Workspace
+             * @description prometheus: address of the Amazon Managed Prometheus workspace. Left out: the cluster's own.
+             */
+            workspace?: string | null;
+        };
+        /**
+         * TryLogRules
+         * @description training_log_rules_try: rules, and log text to try them on.
+         */
+        TryLogRules: {
+            /**
+             * Rules
+             * @description The rules.
+             */
+            rules: components["schemas"]["LogRule"][];
+            /**
+             * Seconds Per Line
+             * @description Time between two lines; left out: times are not judged.
+             */
+            seconds_per_line?: number | null;
+            /**
+             * Text
+             * @description Lines of a log of such a job.
+             */
+            text: string;
+        };
+        /**
+         * UncordonNodes
+         * @description Ask for nodes to take pods again that an operation of ours cordoned and left so, because it was cancelled.
+         */
+        UncordonNodes: {
+            /**
+             * Nodes
+             * @description The nodes, each by instance id (i-...), Kubernetes name (hyperpod-i-...) or logical id.
+             * @example [
+             *       "i-0123456789abcdef0"
+             *     ]
+             */
+            nodes: string[];
+        };
+        /**
+         * Uncordoned
+         * @description Names of the nodes that take pods again; and of those that do not, each with the reason.
+         */
+        Uncordoned: {
+            /** Left */
+            left: {
+                [key: string]: string;
+            };
+            /** Uncordoned */
+            uncordoned: string[];
+        };
+        /**
          * UpdateFeatures
          * @description Ask for a difference: only what is named changes.
          */
@@ -4442,6 +8871,59 @@ export interface components {
             tiered_checkpointing?: components["schemas"]["CheckpointSwitch"];
             /** @description HyperPodPyTorchJobs. */
             training_operator?: components["schemas"]["AddonSwitch"];
+        };
+        /**
+         * UpdateInferenceEndpoint
+         * @description Ask for changes of an endpoint: what is left out stays, also within a group; null takes a setting away.
+         */
+        UpdateInferenceEndpoint: {
+            /** @description Replicas by metrics. Left out: a fixed number. */
+            autoscaling?: components["schemas"]["Autoscaling"] | null;
+            /** @description The tiered key-value cache. Left out: none. */
+            cache?: components["schemas"]["Cache"] | null;
+            /**
+             * Instance Types
+             * @description Types to run on, the most wanted first. jumpstart takes one.
+             */
+            instance_types?: string[] | null;
+            /**
+             * Invocation Path
+             * @description Path that requests to the endpoint go to. Left out: v1/chat/completions.
+             * @example v1/chat/completions
+             */
+            invocation_path?: string | null;
+            /** @description The load balancer in front. */
+            load_balancer?: components["schemas"]["LoadBalancer"] | null;
+            /**
+             * Max Deploy Seconds
+             * @description After so long the operator gives a deployment up. Left out: 3600.
+             */
+            max_deploy_seconds?: number | null;
+            /** @description What is scraped from the server. */
+            metrics?: components["schemas"]["Metrics"] | null;
+            /**
+             * Model Name
+             * @description What SageMaker calls the model. Left out: the endpoint's name.
+             */
+            model_name?: string | null;
+            /**
+             * Replicas
+             * @description Replicas. Left out: 1. Not together with autoscaling.
+             */
+            replicas?: number | null;
+            /** @description Routing by cache, session or turn. Left out: none; it cannot be switched on later. */
+            routing?: components["schemas"]["Routing"] | null;
+            /**
+             * Sagemaker Endpoint
+             * @description Also register a SageMaker endpoint of this name. Left out: none.
+             */
+            sagemaker_endpoint?: string | null;
+            /** @description The container that serves it. */
+            server?: components["schemas"]["Server"] | null;
+            /** @description The model. */
+            source?: components["schemas"]["Source"] | null;
+            /** @description The certificate. Left out: the operator makes one. */
+            tls?: components["schemas"]["Tls"] | null;
         };
         /**
          * UpdateInstanceGroup
@@ -4479,12 +8961,74 @@ export interface components {
             volume_gib?: number | null;
         };
         /**
+         * UpdateModelDeployment
+         * @description Ask for changes of a deployment: what is left out stays, null is the default again.
+         */
+        UpdateModelDeployment: {
+            /** Api Key Secret */
+            api_key_secret?: string | null;
+            /** Argv */
+            argv?: string[] | null;
+            /** Changes */
+            changes?: ("auto" | "surge" | "one_by_one") | null;
+            /** Command */
+            command?: string | null;
+            /** Cpu */
+            cpu?: string | null;
+            /** Drain Seconds */
+            drain_seconds?: number | null;
+            /** Engine */
+            engine?: ("auto" | "vllm" | "sglang" | "custom") | null;
+            /** Env */
+            env?: {
+                [key: string]: string;
+            } | null;
+            /** Exposure */
+            exposure?: ("internal" | "load_balancer") | null;
+            /** Gpus */
+            gpus?: number | null;
+            /** Health Path */
+            health_path?: string | null;
+            /** Image */
+            image?: string | null;
+            /** Instance Group */
+            instance_group?: string | null;
+            /** Instance Types */
+            instance_types?: string[] | null;
+            /** Memory */
+            memory?: string | null;
+            /** Metrics Path */
+            metrics_path?: string | null;
+            /** Model */
+            model?: string | null;
+            /** Open To Everyone */
+            open_to_everyone?: boolean | null;
+            /** Port */
+            port?: number | null;
+            /** Replicas */
+            replicas?: number | null;
+            /** Scheme */
+            scheme?: ("internal" | "internet-facing") | null;
+            /** Shared Memory */
+            shared_memory?: string | null;
+            /** Shell */
+            shell?: boolean | null;
+            /** Source Ranges */
+            source_ranges?: string[] | null;
+            /** Startup Minutes */
+            startup_minutes?: number | null;
+            /** Token Secret */
+            token_secret?: string | null;
+            /** Volumes */
+            volumes?: components["schemas"]["VolumeMount"][] | null;
+        };
+        /**
          * UpdateNodePool
          * @description Ask for changes of a node pool: what is left out stays.
          */
         UpdateNodePool: {
             /** Budgets */
-            budgets?: components["schemas"]["Budget"][] | null;
+            budgets?: components["schemas"]["Budget-Input"][] | null;
             /** Consolidate After */
             consolidate_after?: string | null;
             /** Consolidation Policy */
@@ -4572,6 +9116,66 @@ export interface components {
             version?: string;
         };
         /**
+         * VerlRecipe
+         * @description VERL: reinforcement learning on Ray; overrides of its Hydra configuration.
+         */
+        VerlRecipe: {
+            /**
+             * Arguments
+             * @description More arguments, each exactly as it is to arrive.
+             * @default []
+             */
+            arguments?: string[];
+            /**
+             * Copy Project
+             * @description Copy the project into the container first (a bucket knows no locks); left out: yes, but not on Ray.
+             */
+            copy_project?: boolean | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            framework: "verl";
+            /**
+             * Module
+             * @description Module that is run; left out: verl.trainer.main_ppo.
+             */
+            module?: string | null;
+            /**
+             * Project
+             * @description Folder of a mounted volume in which the work is done.
+             */
+            project?: string | null;
+            /**
+             * Requirements
+             * @description File of the project with pinned packages that the image lacks.
+             */
+            requirements?: string | null;
+            /**
+             * Script
+             * @description Instead of the module: a script of yours.
+             */
+            script?: string | null;
+            /**
+             * Settings
+             * @description Settings by name; they win over those of the file.
+             */
+            settings?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Unpinned
+             * @description Let the requirements name packages without their versions.
+             * @default false
+             */
+            unpinned?: boolean;
+            /**
+             * Wheels
+             * @description Folder of wheels: no package index is asked.
+             */
+            wheels?: string | null;
+        };
+        /**
          * VolumeDetail
          * @description One volume, with the options it is mounted with, and why it is not bound.
          */
@@ -4620,6 +9224,34 @@ export interface components {
             volume: string | null;
         };
         /**
+         * VolumeMount
+         * @description A volume claim in the container.
+         */
+        VolumeMount: {
+            /**
+             * Claim Name
+             * @description Name of the PersistentVolumeClaim.
+             * @example s3-claim
+             */
+            claim_name: string;
+            /**
+             * Folder
+             * @description Only this folder of the volume.
+             */
+            folder?: string | null;
+            /**
+             * Mount Path
+             * @description Where the container sees it.
+             */
+            mount_path: string;
+            /**
+             * Read Only
+             * @description Mounted for reading only.
+             * @default true
+             */
+            read_only?: boolean;
+        };
+        /**
          * VolumePage
          * @description One page of volumes, and how many there are.
          */
@@ -4630,6 +9262,30 @@ export interface components {
             items: components["schemas"]["VolumeItem"][];
             /** Total */
             total: number;
+        };
+        /**
+         * Why
+         * @description Why something does not run: a code, one sentence, evidence and the next step. ``untrusted_`` evidence is text of the cluster.
+         */
+        Why: {
+            /** Code */
+            code: string;
+            /** Evidence */
+            evidence?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "failing" | "blocked" | "waiting" | "starting";
+            /**
+             * Next Step
+             * @default
+             */
+            next_step?: string;
+            /** Text */
+            text: string;
         };
         /**
          * Zone
@@ -4655,6 +9311,41 @@ export interface components {
             /** Region */
             region: string;
         };
+        /**
+         * Kind
+         * @description Who is behind a token: a person, or an agent (which never reaches the admin floor).
+         * @enum {string}
+         */
+        instantstart__capabilities__doors__Kind: "person" | "agent";
+        /**
+         * Link
+         * @description An address that signs in once, into MLflow's own pages. It is neither kept nor logged.
+         */
+        instantstart__capabilities__training__mlflow__routes__Link: {
+            /** Expires In Seconds */
+            expires_in_seconds: number;
+            /** Url */
+            url: string;
+        };
+        /**
+         * Link
+         * @description One link of one chain. ``detail``: what is there, or what is wrong, in a sentence.
+         */
+        instantstart__ensure__chain_links__Link: {
+            /** Chain */
+            chain: string;
+            /** Detail */
+            detail: string;
+            /** Link */
+            link: string;
+            status: components["schemas"]["Standing"];
+        };
+        /**
+         * Kind
+         * @description Which of the two: a server of a size that is paid by the hour, or an app that scales by itself.
+         * @enum {string}
+         */
+        instantstart__ensure__tracking__Kind: "tracking_server" | "app";
     };
     responses: never;
     parameters: never;
@@ -5625,6 +10316,657 @@ export interface operations {
             path: {
                 /** @description Tag of the cluster. */
                 cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    autoscaler_list: {
+        parameters: {
+            query?: {
+                /** @description Only of this namespace. */
+                namespace?: string;
+                /** @description Most to answer. */
+                limit?: number;
+                /** @description The cursor of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AutoscalerPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    autoscaler_create: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateAutoscaler"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["AutoscalerPlan"] | components["schemas"]["AutoscalerItem"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["AutoscalerPlan"] | components["schemas"]["AutoscalerItem"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    autoscaler_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the target. */
+                namespace: string;
+                /** @description Deployment or pool that it scales. */
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AutoscalerItem"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    autoscaler_delete: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the target. */
+                namespace: string;
+                /** @description Deployment or pool that it scales. */
+                target: string;
             };
             cookie?: never;
         };
@@ -9109,6 +14451,833 @@ export interface operations {
             };
         };
     };
+    inference_endpoint_list: {
+        parameters: {
+            query?: {
+                /** @description Only of this namespace. */
+                namespace?: string;
+                /** @description Only names that contain this. */
+                contains?: string;
+                /** @description Most endpoints to answer. */
+                limit?: number;
+                /** @description The cursor of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    inference_endpoint_create: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateInferenceEndpoint"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"] | components["schemas"]["EndpointDetail"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"] | components["schemas"]["EndpointDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    inference_endpoint_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the endpoint. */
+                namespace: string;
+                /** @description Name of the endpoint. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    inference_endpoint_delete: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the endpoint. */
+                namespace: string;
+                /** @description Name of the endpoint. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    inference_endpoint_update: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the endpoint. */
+                namespace: string;
+                /** @description Name of the endpoint. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateInferenceEndpoint"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"] | components["schemas"]["EndpointDetail"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"] | components["schemas"]["EndpointDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     instance_group_list: {
         parameters: {
             query?: never;
@@ -11400,6 +17569,4167 @@ export interface operations {
             };
         };
     };
+    logs_read: {
+        parameters: {
+            query?: {
+                /** @description Kubernetes namespace of the pods. */
+                namespace?: string;
+                /** @description The log of this pod. */
+                pod?: string | null;
+                /** @description The logs of all pods of this training job. */
+                job?: string | null;
+                /** @description What the job is; left out: whichever has that name. */
+                job_kind?: components["schemas"]["JobKind"] | null;
+                /** @description The logs of all pods of this Deployment. */
+                deployment?: string | null;
+                /** @description The logs of all pods of this inference endpoint. */
+                endpoint?: string | null;
+                /** @description The logs of all pods with these labels, such as app=web,tier!=db. */
+                selector?: string | null;
+                /** @description Only this container of each pod; left out: all. */
+                container?: string | null;
+                /** @description The last lines of each container; left out: 100, or 5000 when something is searched for. */
+                tail?: number | null;
+                /** @description Only lines of the last so many seconds. */
+                since_seconds?: number | null;
+                /** @description Only lines that contain this text, in large or small letters. */
+                search?: string | null;
+                /** @description With search: so many lines before and after each that is found. */
+                context?: number;
+                /** @description The run before the container's last restart. */
+                previous?: boolean;
+                /** @description Most lines to answer, the newest. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    logs_download: {
+        parameters: {
+            query?: {
+                /** @description Kubernetes namespace of the pods. */
+                namespace?: string;
+                /** @description The log of this pod. */
+                pod?: string | null;
+                /** @description The logs of all pods of this training job. */
+                job?: string | null;
+                /** @description What the job is; left out: whichever has that name. */
+                job_kind?: components["schemas"]["JobKind"] | null;
+                /** @description The logs of all pods of this Deployment. */
+                deployment?: string | null;
+                /** @description The logs of all pods of this inference endpoint. */
+                endpoint?: string | null;
+                /** @description The logs of all pods with these labels, such as app=web,tier!=db. */
+                selector?: string | null;
+                /** @description Only this container of each pod; left out: all. */
+                container?: string | null;
+                /** @description The last lines of each container; left out: 100, or 5000 when something is searched for. */
+                tail?: number | null;
+                /** @description Only lines of the last so many seconds. */
+                since_seconds?: number | null;
+                /** @description Only lines that contain this text, in large or small letters. */
+                search?: string | null;
+                /** @description With search: so many lines before and after each that is found. */
+                context?: number;
+                /** @description The run before the container's last restart. */
+                previous?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mlflow_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MlflowList"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mlflow_app_create: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateMlflowApp"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mlflow_server_create: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateMlflowServer"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mlflow_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description tracking_server or app. */
+                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                /** @description Name of the tracking server or app. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MlflowItem"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mlflow_delete: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description tracking_server or app. */
+                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                /** @description Name of the tracking server or app. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mlflow_access_grant: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description tracking_server or app. */
+                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                /** @description Name of the tracking server or app. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GrantMlflow"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mlflow_open: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description tracking_server or app. */
+                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                /** @description Name of the tracking server or app. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["instantstart__capabilities__training__mlflow__routes__Link"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mlflow_share: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description tracking_server or app. */
+                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                /** @description Name of the tracking server or app. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShareMlflow"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_deployment_list: {
+        parameters: {
+            query?: {
+                /** @description Only of this namespace. */
+                namespace?: string;
+                /** @description Only with this in name or model. */
+                contains?: string;
+                /** @description Most to answer. */
+                limit?: number;
+                /** @description The cursor of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeploymentPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_deployment_create: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateModelDeployment"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["DeploymentPlan"] | components["schemas"]["DeploymentDetail"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["DeploymentPlan"] | components["schemas"]["DeploymentDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_deployment_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the deployment. */
+                namespace: string;
+                /** @description Name of the deployment. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeploymentDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_deployment_delete: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the deployment. */
+                namespace: string;
+                /** @description Name of the deployment. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_deployment_update: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the deployment. */
+                namespace: string;
+                /** @description Name of the deployment. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateModelDeployment"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["DeploymentPlan"] | components["schemas"]["DeploymentDetail"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["DeploymentPlan"] | components["schemas"]["DeploymentDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_deployment_scale: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the deployment. */
+                namespace: string;
+                /** @description Name of the deployment. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScaleModelDeployment"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"] | components["schemas"]["DeploymentDetail"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"] | components["schemas"]["DeploymentDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_pool_list: {
+        parameters: {
+            query?: {
+                /** @description Only of this namespace. */
+                namespace?: string;
+                /** @description Most to answer. */
+                limit?: number;
+                /** @description The cursor of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_pool_create: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateModelPool"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["PoolPlan"] | components["schemas"]["PoolDetail"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["PoolPlan"] | components["schemas"]["PoolDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_pool_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the pool. */
+                namespace: string;
+                /** @description Name of the pool. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_pool_delete: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the pool. */
+                namespace: string;
+                /** @description Name of the pool. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_pool_assign: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the pool. */
+                namespace: string;
+                /** @description Name of the pool. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AssignWorker"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Relabelled"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_binding_create: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the pool. */
+                namespace: string;
+                /** @description Name of the pool. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateModelBinding"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_binding_delete: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the pool. */
+                namespace: string;
+                /** @description Name of the pool. */
+                name: string;
+                /** @description The business. */
+                business: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_pool_release: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the pool. */
+                namespace: string;
+                /** @description Name of the pool. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReleaseWorker"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Relabelled"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_pool_scale: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the pool. */
+                namespace: string;
+                /** @description Name of the pool. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScaleModelPool"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"] | components["schemas"]["PoolDetail"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"] | components["schemas"]["PoolDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     model_list: {
         parameters: {
             query?: never;
@@ -12558,6 +22888,159 @@ export interface operations {
             };
         };
     };
+    node_uncordon: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UncordonNodes"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Uncordoned"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     node_list: {
         parameters: {
             query?: {
@@ -13343,6 +23826,1437 @@ export interface operations {
             };
         };
     };
+    served_model_list: {
+        parameters: {
+            query?: {
+                /** @description Only of this namespace. */
+                namespace?: string;
+                /** @description Only names that contain this. */
+                contains?: string;
+                /** @description Only of this path. */
+                path?: ("managed" | "self_managed" | "foreign") | null;
+                /** @description Most to answer. */
+                limit?: number;
+                /** @description The cursor of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServedPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    served_model_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Its namespace. */
+                namespace: string;
+                /** @description Its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServedDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_call: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of what is asked. */
+                namespace: string;
+                /** @description Name of an endpoint, deployment, pool, router or binding. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CallModel"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallResult"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_call_stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of what is asked. */
+                namespace: string;
+                /** @description Name of an endpoint, deployment, pool, router or binding. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CallModel"];
+            };
+        };
+        responses: {
+            /** @description The events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    served_model_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Its namespace. */
+                namespace: string;
+                /** @description Its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServedMetrics"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sglang_router_list: {
+        parameters: {
+            query?: {
+                /** @description Only of this namespace. */
+                namespace?: string;
+                /** @description Most to answer. */
+                limit?: number;
+                /** @description The cursor of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RouterPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sglang_router_create: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSglangRouter"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["RouterPlan"] | components["schemas"]["RouterItem"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["RouterPlan"] | components["schemas"]["RouterItem"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sglang_router_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the router. */
+                namespace: string;
+                /** @description Name of the router. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RouterItem"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sglang_router_delete: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Namespace of the router. */
+                namespace: string;
+                /** @description Name of the router. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     software_update: {
         parameters: {
             query?: {
@@ -13555,6 +25469,1952 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_experiments: {
+        parameters: {
+            query?: {
+                /** @description Most experiments to answer. */
+                limit?: number;
+                /** @description The cursor of the page before. */
+                cursor?: string | null;
+                /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
+                tracking?: string | null;
+                /** @description Which of the two, where both have the name. */
+                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_job_list: {
+        parameters: {
+            query?: {
+                /** @description Only of this kind. */
+                kind?: ("pytorch" | "ray_job" | "ray_cluster") | null;
+                /** @description Only of this namespace. */
+                namespace?: string | null;
+                /** @description Only in this status. */
+                status?: ("queued" | "pending" | "starting" | "running" | "recovering" | "suspended" | "ending" | "succeeded" | "failed" | "unknown") | null;
+                /** @description Only jobs whose name or framework contains this. */
+                contains?: string;
+                /** @description created: newest first. */
+                sort?: "name" | "created" | "status";
+                /** @description Most jobs to answer. */
+                limit?: number;
+                /** @description The cursor of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrainingJobPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_job_submit: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmitTrainingJob"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_job_preview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmitTrainingJob"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrainingJobPreview"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_job_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description pytorch, ray_job or ray_cluster. */
+                kind: "pytorch" | "ray_job" | "ray_cluster";
+                /** @description Namespace of the job. */
+                namespace: string;
+                /** @description Name of the job. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrainingJobDetail"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_job_delete: {
+        parameters: {
+            query?: {
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
+                approval?: string | null;
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description pytorch, ray_job or ray_cluster. */
+                kind: "pytorch" | "ray_job" | "ray_cluster";
+                /** @description Namespace of the job. */
+                namespace: string;
+                /** @description Name of the job. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_job_resubmit: {
+        parameters: {
+            query?: {
+                /** @description Answer a plan of what would change, and change nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Repeat with the same key: the same answer, nothing done twice. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description pytorch, ray_job or ray_cluster. */
+                kind: "pytorch" | "ray_job" | "ray_cluster";
+                /** @description Namespace of the job. */
+                namespace: string;
+                /** @description Name of the job. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResubmitTrainingJob"];
+            };
+        };
+        responses: {
+            /** @description The plan: what would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    /** @description Address of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"] | components["schemas"]["Plan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_runs: {
+        parameters: {
+            query?: {
+                /** @description Most runs to answer. */
+                limit?: number;
+                /** @description The cursor of the page before. */
+                cursor?: string | null;
+                /** @description Name of an experiment; several times for several. Left out: all. */
+                experiment?: string[] | null;
+                /** @description In MLflow's words, such as metrics.loss < 0.5. */
+                filter?: string;
+                /** @description In MLflow's words, such as metrics.loss ASC. */
+                order_by?: string | null;
+                /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
+                tracking?: string | null;
+                /** @description Which of the two, where both have the name. */
+                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_runs_compare: {
+        parameters: {
+            query: {
+                /** @description Id of a run; several times for several. */
+                run: string[];
+                /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
+                tracking?: string | null;
+                /** @description Which of the two, where both have the name. */
+                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Comparison"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_runs_export: {
+        parameters: {
+            query?: {
+                /** @description Name of an experiment; several times for several. Left out: all. */
+                experiment?: string[] | null;
+                /** @description In MLflow's words, such as metrics.loss < 0.5. */
+                filter?: string;
+                /** @description In MLflow's words, such as metrics.loss ASC. */
+                order_by?: string | null;
+                /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
+                tracking?: string | null;
+                /** @description Which of the two, where both have the name. */
+                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Comma-separated values. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": unknown;
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_run_metrics: {
+        parameters: {
+            query: {
+                /** @description Id of a run; several times for several. */
+                run: string[];
+                /** @description Name of a metric; several times for several. Left out: all of the first run's. */
+                metric?: string[] | null;
+                /** @description Most points of each curve; the least and the greatest are kept. */
+                points?: number;
+                /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
+                tracking?: string | null;
+                /** @description Which of the two, where both have the name. */
+                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MetricHistory"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_run_get: {
+        parameters: {
+            query?: {
+                /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
+                tracking?: string | null;
+                /** @description Which of the two, where both have the name. */
+                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+            };
+            header?: never;
+            path: {
+                /** @description Tag of the cluster. */
+                cluster: string;
+                /** @description Id of the run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunItem"];
                 };
             };
             /** @description The request could not be understood */
@@ -16508,6 +30368,610 @@ export interface operations {
             };
         };
     };
+    saved_form_list: {
+        parameters: {
+            query?: {
+                /** @description Only of this kind. */
+                kind?: ("training_job" | "inference_endpoint" | "model_deployment") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedFormList"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    saved_form_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description What it is a form of. */
+                kind: "training_job" | "inference_endpoint" | "model_deployment";
+                /** @description Name of the form. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedForm"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    saved_form_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description What it is a form of. */
+                kind: "training_job" | "inference_endpoint" | "model_deployment";
+                /** @description Name of the form. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutSavedForm"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedForm"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    saved_form_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description What it is a form of. */
+                kind: "training_job" | "inference_endpoint" | "model_deployment";
+                /** @description Name of the form. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     session_create: {
         parameters: {
             query?: never;
@@ -17247,6 +31711,156 @@ export interface operations {
             };
         };
     };
+    training_log_rules_try: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TryLogRules"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrialResult"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     training_plan_offerings: {
         parameters: {
             query: {
@@ -17746,6 +32360,152 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TrainingPlan"];
+                };
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    training_recipe_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecipeList"];
                 };
             };
             /** @description The request could not be understood */
