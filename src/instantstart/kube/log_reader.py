@@ -117,11 +117,6 @@ class Cursor:
     #: how the container was said to be
     place: Place | None = None
 
-    @property
-    def behind(self) -> int:
-        """Bytes that have come and are not taken."""
-        return self.source.ring.bytes - self.bytes
-
     def begin(self, serial: int) -> None:
         """Stand before a block that is still there, or at the end."""
         ring = self.source.ring

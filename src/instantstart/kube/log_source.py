@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from instantstart.base import problems
 from instantstart.kube.client import LogQuery
 from instantstart.kube.log_lines import LONGEST_LINE, Position, Resuming, reached, text_of, tidy
@@ -46,8 +48,7 @@ class Key:
         return f"{self.namespace}/{self.pod}/{self.container}"
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(msgspec.Struct, frozen=True, gc=False):
     """Lines that came together (``lines`` of them, each ``TIME TEXT`` with its line end), or what is to be said between them."""
 
     serial: int
@@ -57,12 +58,9 @@ class Block:
     lines: int
     text: str
     position: Position | None
+    #: in bytes, about
+    size: int
     note: str | None = None
-
-    @property
-    def size(self) -> int:
-        """In bytes, about."""
-        return len(self.text) + 64
 
 
 class Ring:
@@ -75,14 +73,9 @@ class Ring:
 
     def add(self, text: str, lines: int, position: Position | None, note: str | None = None) -> None:
         """One more block; the oldest go when there are too many bytes."""
-        block = Block(self.serial, self.lines, self.bytes, lines, text, position, note)
-        self.blocks.append(block)
-        self.serial, self.lines, self.bytes, self._held = (
-            self.serial + 1,
-            self.lines + lines,
-            self.bytes + block.size,
-            self._held + block.size,
-        )
+        size = len(text) + 64
+        self.blocks.append(Block(self.serial, self.lines, self.bytes, lines, text, position, size, note))
+        self.serial, self.lines, self.bytes, self._held = self.serial + 1, self.lines + lines, self.bytes + size, self._held + size
         while self._held > RING_BYTES and len(self.blocks) > 1:
             self._held -= self.blocks.popleft().size
 
@@ -238,7 +231,7 @@ class Source:
             self.note(f"Not read at the moment: {problem.detail}")
         self._ended(now)
 
-    def read(self, now: float, behind: Callable[[Source], bool]) -> bool:
+    def read(self, now: float, behind: Callable[[], bool]) -> bool:
         """Take what has come; whether there was anything to tell. ``behind``: every reader still has much to take."""
         stream = self.stream
         if stream is None or self._waits_for_readers(now, behind):
@@ -268,8 +261,8 @@ class Source:
         """Say something that is no line."""
         self.ring.add("", 0, self.position, text)
 
-    def _waits_for_readers(self, now: float, behind: Callable[[Source], bool]) -> bool:
-        if not behind(self):
+    def _waits_for_readers(self, now: float, behind: Callable[[], bool]) -> bool:
+        if not behind():
             self._paused_since = None
             return False
         self._paused_since = self._paused_since or now

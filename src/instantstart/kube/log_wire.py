@@ -44,6 +44,10 @@ class Chunks:
 
     def feed(self, data: bytes) -> bytes:
         """The content in ``data``. Raises ValueError for what is no such framing."""
+        if not self._held and not self._left:  # mostly it is one whole chunk
+            end = data.find(b"\r\n")
+            if 0 < end <= 8 and len(data) == end + 4 + (size := int(data[:end], 16)) and size:
+                return data[end + 2 : -2]
         if self._held:
             data, self._held = self._held + data, b""
         parts, at = [], 0
