@@ -30,7 +30,7 @@ _SILENCE_SECONDS = 5.0
 #: real seconds: a sample this young is not taken anew
 FRESH_SECONDS = 4.0
 _KEPT, _MOST_SERIES = 240, 200
-_LINE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^}]*\})?\s+([^\s]+)")
+_LINE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?\s+(\S+)')
 
 #: our name -> the servers' own, the first that is there
 _GAUGES: Mapping[str, tuple[str, ...]] = {
@@ -146,8 +146,9 @@ class Meters:
 
 
 def parse(text: str) -> dict[str, float]:
-    """The sum over labels of every metric that is known here. Pure."""
+    """The sum over labels of every metric that is known here; of shares the mean. Pure."""
     found: dict[str, float] = {}
+    times: dict[str, int] = {}
     for line in text.splitlines():
         match = _LINE.match(line)
         if match is None or match[1] not in _KNOWN:
@@ -158,9 +159,11 @@ def parse(text: str) -> dict[str, float]:
             continue
         if value == value:  # not NaN
             found[match[1]] = found.get(match[1], 0.0) + value
-    return found
+            times[match[1]] = times.get(match[1], 0) + 1
+    return {name: value / times[name] if name in _SHARES else value for name, value in found.items()}
 
 
+_SHARES = frozenset(name for ours in _AVERAGED for name in _GAUGES[ours])
 _KNOWN = frozenset(name for table in (_GAUGES, _COUNTERS) for several in table.values() for name in several)
 
 
