@@ -31,6 +31,8 @@ from instantstart.faces.cli import (
     logs,
     nodes,
     operations,
+    pools,
+    serving,
     session,
     show,
     steps,
@@ -78,6 +80,10 @@ app.add_typer(storage.volumes, name="volume")
 app.add_typer(storage.models, name="model")
 app.add_typer(inference.served, name="served")
 app.add_typer(inference.endpoints, name="endpoint")
+app.add_typer(serving.deployments, name="deployment")
+app.add_typer(pools.app, name="pool")
+app.add_typer(serving.routers, name="router")
+app.add_typer(serving.autoscalers, name="autoscaler")
 app.add_typer(storage.objects, name="object")
 app.add_typer(storage.images, name="image")
 app.add_typer(database.app, name="database")

@@ -96,7 +96,7 @@ def show_plan(plan: Mapping[str, Any], output: show.Format, *, note: bool = Fals
         return
     console = show.err() if note else show.out()
     for heading, value in plan.items():
-        if heading.startswith("approval") or value in (None, [], {}, ""):
+        if heading.startswith("approval") or heading == "objects" or value in (None, [], {}, ""):  # manifests: --output yaml
             continue
         console.print(show.cell(heading.replace("_", " ").capitalize() + ":"), style="bold")
         for each in value if isinstance(value, list) else [value]:
