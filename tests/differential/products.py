@@ -9,8 +9,11 @@ from typing import Any
 
 import yaml
 from tests.differential.applied import known
+from tests.inference import wishes
 
 import instantstart_sandbox
+from instantstart.capabilities.inference.endpoints.objects import resource
+from instantstart.ensure.endpoints import CONFIG, JUMPSTART
 from instantstart.ensure.volumes import S3Volume
 
 Object = dict[str, Any]
@@ -33,13 +36,22 @@ def volumes() -> Iterator[tuple[str, Object]]:
             yield f"s3 volume {about or 'plain'} {resource['kind']}", dict(resource)
 
 
+def endpoints() -> Iterator[tuple[str, Object]]:
+    """Managed endpoints: plain, with every setting, from every kind of place, and of JumpStart."""
+    asked = {"plain": wishes.plain(), "whole": wishes.everything(), "jumpstart": wishes.jumpstart()}
+    asked |= {f"from {kind}": wishes.of_source(kind) for kind in wishes.SOURCES}
+    for about, settings in asked.items():
+        kind = JUMPSTART if about == "jumpstart" else CONFIG
+        yield f"endpoint {about}", resource(wishes.target(settings, kind))
+
+
 def applied() -> Iterator[tuple[str, Object]]:
     """What the product applied while every workflow ran, one object of each shape."""
     for number, obj in enumerate(known()):
         yield f"applied[{number}] {obj['kind']} {obj['metadata']['name']}", obj
 
 
-MAKERS: tuple[Callable[[], Iterator[tuple[str, Object]]], ...] = (bundles, volumes, applied)
+MAKERS: tuple[Callable[[], Iterator[tuple[str, Object]]], ...] = (bundles, volumes, endpoints, applied)
 
 
 def everything() -> list[tuple[str, Object]]:
