@@ -12,7 +12,7 @@ from tests.differential.applied import known
 from tests.inference import wishes
 
 import instantstart_sandbox
-from instantstart.capabilities.inference.endpoints.objects import resource
+from instantstart.capabilities.inference.endpoints import objects
 from instantstart.ensure.endpoints import CONFIG, JUMPSTART
 from instantstart.ensure.volumes import S3Volume
 
@@ -42,7 +42,7 @@ def endpoints() -> Iterator[tuple[str, Object]]:
     asked |= {f"from {kind}": wishes.of_source(kind) for kind in wishes.SOURCES}
     for about, settings in asked.items():
         kind = JUMPSTART if about == "jumpstart" else CONFIG
-        yield f"endpoint {about}", resource(wishes.target(settings, kind))
+        yield f"endpoint {about}", objects.resource(wishes.target(settings, kind))
 
 
 def applied() -> Iterator[tuple[str, Object]]:
