@@ -165,7 +165,7 @@ def list_served(
     """List everything that serves a model, and in one sentence why something does not."""
     query = {"namespace": namespace, "contains": contains, "path": path, "limit": limit, "cursor": cursor}
     with client() as http:
-        told = http.get(_base(http, cluster, "served-models"), **query)
+        told = http.call("GET", _base(http, cluster, "served-models"), query=query)
     columns: show.Columns = {
         "NAMESPACE": "namespace", "NAME": "name", "PATH": "path", "PART": "part", "ENGINE": "engine", "STATE": "state",
         "READY": lambda s: f"{s['ready']}/{s['replicas']}", "MODEL": "model", "WHY": "why",
