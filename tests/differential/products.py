@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from tests.differential.applied import known
 from tests.inference import wishes
+from tests.training import asks
 
 import instantstart_sandbox
 from instantstart.capabilities.inference.endpoints import objects
@@ -36,6 +37,16 @@ def volumes() -> Iterator[tuple[str, Object]]:
             yield f"s3 volume {about or 'plain'} {resource['kind']}", dict(resource)
 
 
+def training() -> Iterator[tuple[str, Object]]:
+    """Training jobs: every recipe on every kind of job that it runs on, with little said and with everything."""
+    seen = set()
+    for about, wanted in asks.shapes():
+        for resource in wanted.resources():
+            if (resource["kind"], resource["metadata"]["name"]) not in seen or resource["kind"] != "ConfigMap":
+                seen.add((resource["kind"], resource["metadata"]["name"]))
+                yield f"training {about} {resource['kind']}", resource
+
+
 def endpoints() -> Iterator[tuple[str, Object]]:
     """Managed endpoints: plain, with every setting, from every kind of place, and of JumpStart."""
     asked = {"plain": wishes.plain(), "whole": wishes.everything(), "jumpstart": wishes.jumpstart()}
@@ -51,7 +62,7 @@ def applied() -> Iterator[tuple[str, Object]]:
         yield f"applied[{number}] {obj['kind']} {obj['metadata']['name']}", obj
 
 
-MAKERS: tuple[Callable[[], Iterator[tuple[str, Object]]], ...] = (bundles, volumes, endpoints, applied)
+MAKERS: tuple[Callable[[], Iterator[tuple[str, Object]]], ...] = (bundles, volumes, training, endpoints, applied)
 
 
 def everything() -> list[tuple[str, Object]]:

@@ -18,6 +18,7 @@ from tests.differential.products import bundles, everything
 from tests.differential.sides import Side
 
 from instantstart_sandbox.kubernetes.karpenter import definitions as karpenter
+from instantstart_sandbox.kubernetes.training import definition as training
 
 Object = dict[str, Any]
 PRODUCTS = everything()
@@ -76,11 +77,12 @@ def _serves(client: httpx2.Client, version: str, kind: str) -> bool:
 
 
 def every_definition() -> Iterator[Object]:
-    """Definitions among the bundles first, then those of the shared folder, where it is there, then the sandbox's own (Karpenter's)."""
+    """Definitions among the bundles, then those of the shared folder, where it is there, then the sandbox's own (Karpenter, training)."""
     yield from (obj for _, obj in bundles() if obj["kind"] == "CustomResourceDefinition")
     for path in definitions():
         yield yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     yield from karpenter.definitions()
+    yield training.definition()
 
 
 def refusals(side: Side, objects: list[tuple[str, Object]]) -> list[str]:
