@@ -139,6 +139,8 @@ def test_every_violation_is_told_at_once_with_its_pointer(panel: Panel) -> None:
         "/metrics_server/configuration/replicas",
         "/metrics_server/configuration/speed",
     }
+    told = panel.door.refusal("POST", f"{PATH}/repair", 422, {"features": ["s3_csi", "toaster"]})
+    assert [(field["pointer"], "must be one of" in field["message"]) for field in told["fields"]] == [("/features/1", True)]
     assert {item["state"] for item in panel.get().values()} == {"off"}
 
 
