@@ -20,8 +20,8 @@ from instantstart.ensure.findings import Finding
 from instantstart.ensure.pending_places import Place
 from instantstart.ensure.recipe_specs import ON, config_of
 
-#: KubeRay keeps room for the suffixes of its services: 53 for a cluster, and 6 less for a job, which names its cluster (kuberay 1.7)
-_NAME_LIMITS = {"pytorch": 50, "ray_job": 47, "ray_cluster": 53}
+#: KubeRay keeps room for the suffixes of its services (kuberay 1.7: 47 for a job, whose cluster bears a longer name)
+_NAME_LIMITS = {"pytorch": 50, "ray_job": 47, "ray_cluster": 52}
 _RAY_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 #: paths of the container that are ours or its own
 _TAKEN_PATHS = ("/", "/dev", "/dev/shm", "/proc", "/sys", "/tmp/hyperpod", "/tmp/instantstart", recipe_scripts.FOLDER)  # noqa: S108

@@ -208,7 +208,7 @@ class SubmitTrainingJob(PodNeeds):
         """The kind of object: said, or what the framework usually runs on."""
         if self.kind is not None:
             return self.kind
-        usual: Any = ON[self.recipe.framework][0] if self.recipe else "ray_cluster"
+        usual: Any = ON[self.recipe.framework][0] if self.recipe else "pytorch"  # a forgotten recipe is no wish for a Ray cluster
         return usual  # type: ignore[no-any-return]
 
 
