@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -172,7 +174,7 @@ class Following:
     """A WebSocket of the stream, read until something has come."""
 
     def __init__(self, client: TestClient, headers: dict[str, str], query: str) -> None:
-        self.opened = client.websocket_connect(f"/api/v1{LOGS}/stream?{query}", headers=headers)
+        self.opened = client.websocket_connect(f"/api/v1{LOGS}/stream?{query}", headers=headers | {"Host": "127.0.0.1:3099"})
         self.events: list[dict[str, Any]] = []
 
     def __enter__(self) -> Following:
@@ -180,7 +182,9 @@ class Following:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self.opened.__exit__(*error)
+        self.socket.close()
+        with suppress(CancelledError):  # how the test client ends what still follows
+            self.opened.__exit__(*error)
 
     def until(self, true: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
         while not true(self.events):
@@ -213,11 +217,7 @@ def test_logs_are_followed_and_taken_up_again(kube: KubeCluster, door: Door, sta
         assert "a late comer" not in again.texts
         assert again.texts == OUTPUT.split("\n")[-2:]  # of the one whose place was none, its tail
     kube.delete("Pod", "talk-c", "default")
-    room = standing.crank.room
-    for _ in range(100):
-        if not room.kube.logs.streams():
-            break
-        standing.crank.sandbox.warp(0.1)
+    until(standing, lambda: not standing.crank.room.kube.logs.streams())
 
 
 @pytest.mark.parametrize("query", ["", "pod=none", "job=none", "pod=a&tail=x", "pod=../x"])

@@ -50,6 +50,11 @@ const TYPES: Record<string, StatusIndicatorProps.Type> = {
   updating: "in-progress",
   failure: "error",
   deephealthcheckinprogress: "in-progress",
+  // training jobs
+  starting: "in-progress",
+  recovering: "warning",
+  suspended: "stopped",
+  ending: "in-progress",
   // events
   info: "info",
   warning: "warning",

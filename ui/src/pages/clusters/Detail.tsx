@@ -19,9 +19,11 @@ import { FeaturesTab } from "../features/Tab";
 import { FleetPanel } from "../fleet/Panel";
 import { GroupsTab } from "../instance-groups/Tab";
 import { KarpenterTab } from "../karpenter/Tab";
+import { LogsTab } from "../logs/Tab";
 import { NodesTab } from "../nodes/Tab";
 import { OperationTable } from "../operations/OperationTable";
 import { StorageTab } from "../storage/Tab";
+import { TrainingTab } from "../training/Tab";
 import { Overview } from "./Overview";
 import { StageModal } from "./StageModal";
 import { type StageAct, STAGES, VERIFY } from "./stages";
@@ -91,6 +93,8 @@ function Page({ detail }: { detail: Schemas["ClusterDetail"] }) {
           { id: "karpenter", label: "Karpenter", content: <KarpenterTab cluster={cluster.tag} /> },
           { id: "features", label: "Features", content: <FeaturesTab cluster={cluster.tag} /> },
           { id: "storage", label: "Storage", content: <StorageTab cluster={cluster.tag} /> },
+          { id: "training", label: "Training", content: <TrainingTab cluster={cluster.tag} /> },
+          { id: "logs", label: "Logs", content: <LogsTab cluster={cluster.tag} /> },
           { id: "operations", label: "Operations", content: <OperationTable filter={{ cluster: cluster.tag }} hidden={["cluster"]} header={<Header variant="h2">Operations</Header>} /> },
           { id: "events", label: "Events", content: <EventsTab cluster={cluster.tag} /> },
         ]}
