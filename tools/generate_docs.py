@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from instantstart import main
 from instantstart.base import problems, settings
 from instantstart.capabilities.workflows import WORKFLOWS
-from instantstart.faces.mcp import catalog
+from instantstart.faces.mcp import catalog, schemas
 from instantstart.operations.declare import Stage, Step
 
 ROOT = Path(__file__).parents[1]
@@ -107,10 +108,33 @@ def _sentence(node: ast.expr) -> str:
     return "the cause in its own words"
 
 
+_PARAMETERS = re.compile(r"(<!-- parameters: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def skill(text: str, routes: Mapping[str, schemas.Route]) -> str:
+    """A playbook with its parameter tables from the tools' own schemas. KeyError for a tool that is not there."""
+    return _PARAMETERS.sub(lambda found: found[1] + _parameters(found[2], routes[found[2]].schema) + found[3], text)
+
+
+def _parameters(tool: str, schema: Mapping[str, Any]) -> str:
+    lines = [f"`{tool}`\n", "| parameter | | meaning |", "| --- | --- | --- |"]
+    for name, each in schema.get("properties", {}).items():
+        needed = "required" if name in schema.get("required", ()) else f"default {each['default']}" if "default" in each else ""
+        lines.append(f"| `{name}` | {needed} | {str(each.get('description', '')).replace('|', '/')} |")
+    return "\n".join(lines) + "\n"
+
+
+def skill_files(document: Mapping[str, Any]) -> dict[Path, str]:
+    """Every playbook, its tables filled in."""
+    routes = schemas.bind(document, catalog.TOOLS)
+    return {path: skill(path.read_text(), routes) for path in sorted((ROOT / "skills").glob("*/SKILL.md"))}
+
+
 def generated() -> dict[Path, str]:
     """Every generated file and what it should hold."""
-    return {
-        DOCS / "openapi.json": json.dumps(openapi(), indent=1, sort_keys=True) + "\n",
+    document = openapi()
+    return skill_files(document) | {
+        DOCS / "openapi.json": json.dumps(document, indent=1, sort_keys=True) + "\n",
         DOCS / "operations.md": operations(),
         DOCS / "tools.md": tools(),
         DOCS / "settings.md": setting_table(),

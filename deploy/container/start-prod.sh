@@ -33,6 +33,7 @@ set -- run --rm --name instantstart --init --read-only --tmpfs /tmp:rw,noexec,no
 for name in $(env | sed -n 's/^\(INSTANTSTART_[A-Z_]*\|AWS_[A-Z_]*\)=.*/\1/p'); do
   case "$name" in
     INSTANTSTART_IMAGE | INSTANTSTART_HOST_* | INSTANTSTART_BACKUP_BUCKET | INSTANTSTART_DATA_DIR | INSTANTSTART_HOST | INSTANTSTART_PORT) ;;
+    AWS_CA_BUNDLE | AWS_CONFIG_FILE | AWS_SHARED_CREDENTIALS_FILE | AWS_PROFILE | AWS_DEFAULT_PROFILE) ;;   # files that the container has not
     *) [ -z "$(printenv "$name" || true)" ] || set -- "$@" --env "$name" ;;
   esac
 done

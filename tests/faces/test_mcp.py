@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -195,3 +195,23 @@ def test_toolsets_narrow_and_widen_what_is_listed(served: Any) -> None:
     assert "cluster_create" not in seen["?toolsets=read"]
     assert seen["?toolsets=read"] < seen[""] <= seen["?toolsets=all"]
     assert seen["?toolsets=nonsense"] == seen[""]
+
+
+def test_the_playbooks_are_prompts_and_resources(served: Any) -> None:
+    async def body() -> None:
+        async with over_http(served, served.token("viewer", "agent")) as client:
+            names = {each.name for each in (await client.list_prompts()).prompts}
+            assert {"create-cluster", "nccl"} <= names
+            told = await client.get_prompt("create-cluster", {"wish": "two big ones\x1b[2J"})
+            text = told.messages[0].content.text  # type: ignore[union-attr]
+            assert "`cluster_create`" in text
+            assert "two big ones" in text
+            assert "\x1b" not in text
+            listed = (await client.list_resources()).resources
+            assert {str(each.uri) for each in listed} >= {"skill://create-cluster"}
+            read = await client.read_resource("skill://node-health")
+            assert "Change nothing." in read.contents[0].text  # type: ignore[union-attr]
+            with pytest.raises(MCPError, match="There is no skill"):
+                await client.get_prompt("../../etc/passwd")
+
+    run(body)

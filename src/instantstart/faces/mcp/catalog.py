@@ -230,7 +230,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "logs_read", "Read the last log lines of a pod, training job, deployment, endpoint or selector; search filters.",
-        shape=Shape.logs, hides=frozenset({"job_kind"}), area=Area.training,
+        shape=Shape.logs, hides=frozenset({"job_kind"}),
     ),
     Tool("mlflow_list", "List MLflow tracking servers and apps, and whether training pods reach them, link by link.", area=Area.training),
     Tool("training_experiments", "List experiments that MLflow recorded.", shape=Shape.recorded, area=Area.training),

@@ -10,20 +10,21 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import CallToolResult, ListToolsResult, TextContent, ToolAnnotations
+from mcp_types import INVALID_PARAMS, CallToolResult, ListToolsResult, TextContent, ToolAnnotations
 from mcp_types import Tool as WireTool
 
 import instantstart
 from instantstart.base import log, problems
-from instantstart.faces.mcp import catalog, projections
+from instantstart.faces.mcp import catalog, projections, skills
 from instantstart.faces.mcp.catalog import Effect, Tool
 from instantstart.faces.mcp.rest import API, Rest
 from instantstart.faces.mcp.schemas import Json, Route, bind
@@ -88,9 +89,43 @@ def server(face: Face) -> Server[Any]:
             logger.exception("unexpected exception in a tool")
             return _failure(problems.Broken("request.crashed", "Something went wrong inside InstantStart.", hint="See the server's log."))
 
+    async def on_prompt(_context: Any, params: Any) -> Any:
+        with _told():
+            return skills.prompt(params.name, params.arguments)
+
+    async def on_read(_context: Any, params: Any) -> Any:
+        with _told():
+            return skills.read(str(params.uri))
+
     return Server(
-        "instantstart", version=instantstart.__version__, instructions=catalog.INSTRUCTIONS, on_list_tools=on_list, on_call_tool=on_call
+        "instantstart",
+        version=instantstart.__version__,
+        instructions=catalog.INSTRUCTIONS,
+        on_list_tools=on_list,
+        on_call_tool=on_call,
+        on_list_prompts=_always(skills.prompts),
+        on_get_prompt=on_prompt,
+        on_list_resources=_always(skills.listed),
+        on_read_resource=on_read,
     )
+
+
+def _always(answer: Callable[[], Any]) -> Callable[[Any, Any], Awaitable[Any]]:
+    """A handler of a list that is the same for everybody."""
+
+    async def handle(_context: Any, _params: Any) -> Any:
+        return answer()
+
+    return handle
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """A Problem as the protocol's own error: prompts and resources have no result that could carry it."""
+    try:
+        yield
+    except problems.Problem as problem:
+        raise MCPError(INVALID_PARAMS, problem.detail, data=problem.document()) from problem
 
 
 def _wire(tool: Tool, route: Route) -> WireTool:
