@@ -80,7 +80,7 @@ def plan_share(where: Site, target: specs.ShareTarget) -> Plan:
     named = ", ".join(target.experiments) if target.experiments else "every experiment"
     prefix = target.prefix or f"{where.names.account}/"
     told = f"complete runs of {named} as {prefix}... in {target.destination}"
-    allowed = json.dumps(principals.policy(principals.allow(list(rules.SHARING_ACTIONS), [target.destination])))
+    allowed = json.dumps(principals.policy(principals.allow(list(rules.sharing_actions(target.destination)), [target.destination])))
     trust = json.dumps(_trust(where, target))
     findings = (
         Finding("role_arn", "unknown", f"The role must allow: {allowed}", "The other account's owner writes this policy."),

@@ -12,8 +12,8 @@ from instantstart.ensure.findings import Finding
 from instantstart.ensure.sites import Site
 from instantstart.ensure.tracking import Kind, Server
 
-#: what the other account's role must allow on the destination, and nothing more
-SHARING_ACTIONS = (
+#: what the other account's role must allow on a tracking server, and nothing more; an app has one action for all
+_SHARING_ACTIONS = (
     "sagemaker-mlflow:GetExperimentByName",
     "sagemaker-mlflow:SearchExperiments",
     "sagemaker-mlflow:CreateExperiment",
@@ -23,6 +23,11 @@ SHARING_ACTIONS = (
     "sagemaker-mlflow:UpdateRun",
     "sagemaker-mlflow:LogBatch",
 )
+
+
+def sharing_actions(destination: str) -> tuple[str, ...]:
+    """What is asked of a destination when runs are copied into it."""
+    return ("sagemaker:CallMlflowAppApi",) if tracking.place_of(destination).kind is Kind.app else _SHARING_ACTIONS
 
 
 @dataclass(frozen=True)
