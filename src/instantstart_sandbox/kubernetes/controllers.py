@@ -26,6 +26,8 @@ from .loops.scheduler import Scheduler
 from .loops.service import EndpointsController, LoadBalancerController
 from .loops.statefulset import StatefulSetController
 from .loops.volumes import VolumeBinder, VolumeProtection
+from .ray.clusters import RayClusters
+from .ray.jobs import RayJobs
 from .training.jobs import TrainingJobs
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ _STANDING: tuple[type[Controller], ...] = (
     BudgetController,
     TaintEviction,
 )
-_OPERATORS: tuple[type[Controller], ...] = (TrainingJobs,)
+_OPERATORS: tuple[type[Controller], ...] = (TrainingJobs, RayClusters, RayJobs)
 
 
 def assemble(cluster: Cluster) -> tuple[Engine, AwsView]:

@@ -26,6 +26,8 @@ from . import programs
 
 PREFIX = "sandbox.instantstart.dev/"
 RUN, OUTPUT, IMAGE, PULL, BEAT = (PREFIX + word for word in ("run", "output", "image", "pull-seconds", "beat"))
+#: The name of another pod: the process has that one's volumes and environment, as what Ray's head runs for a submitter has.
+LIKE = PREFIX + "like"
 #: How many starts went before those of this pod: a controller that makes a pod anew goes on in the sequence of ``run``.
 STARTS = PREFIX + "starts"
 _TIMED = re.compile(r"^(exit (?P<code>\d{1,3})|oom)( after (?P<seconds>\d+(\.\d+)?)s?)?$")

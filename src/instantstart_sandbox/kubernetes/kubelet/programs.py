@@ -18,7 +18,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ... import programs as stand_ins
@@ -36,6 +36,7 @@ _SHELLS = r"^(ba|da)?sh$"
 #: what makes a line of shell worth running: a launcher as a word of its own; ``ray start`` is what a simulated Ray node says
 _LAUNCHER = re.compile(r"(^|[\s;&|(])(hyperpodrun|torchrun|python3?|ray\s+job\s+submit)\s")
 _PATH = re.compile(r"(?<![\w./=:-])(/[\w.@+-]+(?:/[\w.@+-]+)*)")
+_SHELL_WORDS = re.compile(r"[;&|<>`$]|^cd\s")
 _ANYWHERE = ("/tmp", "/dev", "/bin", "/usr", "/proc")  # noqa: S108 - only compared with what a command line names
 
 
@@ -127,11 +128,14 @@ def _ray(asked: Asked) -> list[str] | None:
     if asked.arguments[1:3] != ["job", "submit"]:
         return None
     _, words = ray_cli.entrypoint(asked.arguments[3:])
-    words = shlex.split(words[0]) if len(words) == 1 else words
+    if len(words) == 1 and _SHELL_WORDS.search(words[0]):
+        words = ["/bin/sh", "-c", words[0]]
+    elif len(words) == 1:
+        words = shlex.split(words[0])
     row = find(asked.image, words[0]) if words else None
     if row is None:
         return asked.arguments if words and shutil.which(words[0]) else None
-    return asked.arguments if row.launch(Asked(asked.image, words, asked.environment, asked.places, asked.folder)) else None
+    return asked.arguments if row.launch(replace(asked, arguments=words)) else None
 
 
 def _words(asked: Asked) -> list[str] | None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from ...programs.hyperpodrun import MOST_RANKS
 from ...programs.serving.spoiling import OOM_MARK
 from ...world.seams import TrackingWorld
-from ..loops.objects import Object, annotations_of, name_of, namespace_of, spec_of, uid_of
+from ..loops.objects import Object, annotations_of, key_of, name_of, namespace_of, spec_of, uid_of
 from . import addresses, agents, facts, mounts, processes, programs
-from .behaviour import OUTPUT, Beat, Behaviour, beat_of
+from .behaviour import LIKE, OUTPUT, Beat, Behaviour, beat_of
 from .buckets import Mounts
 from .environment import ConfigError, environment, expand
 from .logs import Log
@@ -196,7 +196,7 @@ class Runtime:
         values = environment(self.read, pod, container)
         command = self._command(body, pod, container, values) if behaviour.kind == "process" else None
         if behaviour.by_table and command is not None:
-            words = self._launched(pod, container, body, command)
+            words = self._launched(pod, container, command)
             command = replace(command, arguments=words) if words else None
         if command is None and behaviour.kind == "process":
             behaviour = SIMULATED
@@ -222,18 +222,18 @@ class Runtime:
             if url is not None:
                 environment |= {TRACKING: url, TRACKING_ARN: arn}
 
-    def _launched(self, pod: Object, container: Object, body: Body, command: processes.Command) -> list[str] | None:
+    def _launched(self, pod: Object, container: Object, command: processes.Command) -> list[str] | None:
         """The words of the process that a container becomes by the table of programs; None where it is to be simulated."""
         row = programs.row_of(pod, container)
         if row is None:
             return None
-        places = tuple(mounts.folders(self.read, pod, body.folder, self._cluster.data_dir).values())
+        places = tuple(self._places(pod, container).values())
         return row.launch(programs.Asked(container["image"], command.arguments, command.environment, places, command.folder))
 
     async def _spawn(self, key: str, command: processes.Command, log: Log, pod: Object) -> processes.Process:
         if self.count() >= processes.MOST_PROCESSES:
             raise processes.StartError(f"the sandbox runs at most {processes.MOST_PROCESSES} processes")
-        buckets = mounts.bucket_folders(self.read, pod, self._cluster.data_dir)
+        buckets = mounts.bucket_folders(self.read, self._stage(pod, {})[0], self._cluster.data_dir)
         keeping = self._cluster.start(self._mounts.keep(buckets), name=f"buckets of {key}")
 
         async def flush() -> None:
@@ -269,7 +269,7 @@ class Runtime:
         body = self.body(key, pod)
         try:
             command = self._command(body, pod, found, environment(self.read, pod, found))
-            return self._launched(pod, found, body, command) is None
+            return self._launched(pod, found, command) is None
         except (ConfigError, mounts.MountError):
             return False
 
@@ -293,12 +293,23 @@ class Runtime:
         where = namespace_of(pod), name_of(pod), container
         return Log(self._cluster.log_path(*where), None if again else self._cluster.log_path(*where, previous=True))
 
+    def _stage(self, pod: Object, container: Object) -> tuple[Object, Object]:
+        """Whose volumes and environment a process has: its own, or those of the pod that ``like`` names."""
+        other = self.read("pods", annotations_of(pod).get(LIKE, ""), namespace_of(pod))
+        return (pod, container) if other is None else (other, spec_of(other)["containers"][0])
+
+    def _places(self, pod: Object, container: Object) -> dict[str, Path]:
+        stage, _ = self._stage(pod, container)
+        return mounts.folders(self.read, stage, self.body(key_of(stage), stage).folder, self._cluster.data_dir)
+
     def _command(self, body: Body, pod: Object, container: Object, values: dict[str, str]) -> processes.Command:
-        places = mounts.folders(self.read, pod, body.folder, self._cluster.data_dir)
-        moved = mounts.relocation(container, places)
+        stage, model = self._stage(pod, container)
+        moved = mounts.relocation(model, self._places(pod, container))
+        if stage is not pod:
+            values = {**environment(self.read, stage, model), **values}
         home = body.folder / "containers" / container["name"]
         home.mkdir(parents=True, exist_ok=True)
-        given = container.get("workingDir") or ""
+        given = model.get("workingDir") or ""
         working = Path(moved(given)) if given and moved(given) != given else home
         standing = {
             "PATH": programs.search_path(self._cluster.data_dir, os.environ.get("PATH", _PATH)),
