@@ -130,6 +130,16 @@ def skill_files(document: Mapping[str, Any]) -> dict[Path, str]:
     return {path: skill(path.read_text(), routes) for path in sorted((ROOT / "skills").glob("*/SKILL.md"))}
 
 
+KIRO = ROOT / "agents" / "hypd-inst-agent.json"
+
+
+def kiro() -> str:
+    """The configuration of Kiro's agent: every reading tool may be called without asking, every other one asks."""
+    configuration = json.loads(KIRO.read_text())
+    configuration["allowedTools"] = [f"@instantstart/{tool.name}" for tool in catalog.TOOLS if tool.effect is catalog.Effect.reads]
+    return json.dumps(configuration, indent=2) + "\n"
+
+
 def generated() -> dict[Path, str]:
     """Every generated file and what it should hold."""
     document = openapi()
@@ -139,6 +149,7 @@ def generated() -> dict[Path, str]:
         DOCS / "tools.md": tools(),
         DOCS / "settings.md": setting_table(),
         DOCS / "problems.md": problem_codes(),
+        KIRO: kiro(),
     }
 
 

@@ -267,3 +267,16 @@ def test_control_characters_of_others_never_reach_the_terminal(run: Run, signed:
     assert "\x1b" not in out
     assert "\x07" not in out
     assert "[bold]not markup[/bold]" in out
+
+
+@pytest.mark.parametrize("agent", ["kiro", "claude", "generic"])
+@pytest.mark.parametrize("way", ["http", "stdio", "container"])
+def test_an_agents_configuration_is_whole_and_holds_no_secret(capsys: pytest.CaptureFixture[str], agent: str, way: str) -> None:
+    line = ["agent", "config", "--for", agent, "--through", way, "--url", "http://127.0.0.1:4000", "--toolsets", "read,training"]
+    assert main.run(line) == 0
+    entry = json.loads(capsys.readouterr().out)["mcpServers"]["instantstart"]
+    told = json.dumps(entry)
+    assert "${INSTANTSTART_TOKEN}" in told
+    assert "read,training" in told
+    assert "ist_" not in told
+    assert ("http://127.0.0.1:4000" in told) == (way != "container")

@@ -19,6 +19,7 @@ import instantstart
 from instantstart.base import problems
 from instantstart.faces.cli import (
     access,
+    agents,
     clusters,
     database,
     demo,
@@ -29,6 +30,7 @@ from instantstart.faces.cli import (
     jobs,
     karpenter,
     logs,
+    mlflow,
     nodes,
     operations,
     pools,
@@ -72,6 +74,7 @@ app.add_typer(groups.app, name="group")
 app.add_typer(groups.plans, name="plan")
 app.add_typer(nodes.app, name="node")
 app.add_typer(jobs.app, name="job")
+app.add_typer(mlflow.app, name="mlflow")
 app.add_typer(operations.app, name="operation")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(karpenter.app, name="karpenter")
@@ -86,6 +89,7 @@ app.add_typer(serving.routers, name="router")
 app.add_typer(serving.autoscalers, name="autoscaler")
 app.add_typer(storage.objects, name="object")
 app.add_typer(storage.images, name="image")
+app.add_typer(agents.app, name="agent")
 app.add_typer(database.app, name="database")
 app.add_typer(access.tokens, name="token")
 app.add_typer(access.context, name="context")
