@@ -80,7 +80,9 @@ def every_definition() -> Iterator[Object]:
     """Definitions among the bundles, then those of the shared folder, where it is there, then the sandbox's own (Karpenter, training)."""
     yield from (obj for _, obj in bundles() if obj["kind"] == "CustomResourceDefinition")
     for path in definitions():
-        yield yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+        definition = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+        definition["spec"].pop("conversion", None)  # an unrendered chart's: it names a webhook of nobody, and no object can then be read
+        yield definition
     yield from karpenter.definitions()
     yield training.definition()
 
