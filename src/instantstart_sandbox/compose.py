@@ -13,7 +13,19 @@ from instantstart_sandbox.gateway.server import Server
 from instantstart_sandbox.kubernetes.controllers import start_controllers
 from instantstart_sandbox.kubernetes.server import KubernetesServer
 from instantstart_sandbox.kubernetes.weather import Weather
-from instantstart_sandbox.services import cloudformation, eks, fsx, hub, hyperpod, iam_simulation, inference, mlflow, quotas, sts_tokens
+from instantstart_sandbox.services import (
+    amp,
+    cloudformation,
+    eks,
+    fsx,
+    hub,
+    hyperpod,
+    iam_simulation,
+    inference,
+    mlflow,
+    quotas,
+    sts_tokens,
+)
 from instantstart_sandbox.services.aws_world import EmulatedAws
 from instantstart_sandbox.services.eks.state import clusters
 from instantstart_sandbox.world.admin import Admin
@@ -34,7 +46,7 @@ _WARMED = (
     ("service-quotas", "list_services"),
     ("logs", "describe_log_groups"),
 )
-_SERVICES = (quotas, sts_tokens, iam_simulation, fsx, hub, hyperpod, mlflow, eks, cloudformation, inference)
+_SERVICES = (quotas, sts_tokens, iam_simulation, fsx, hub, hyperpod, mlflow, eks, cloudformation, inference, amp)
 
 
 class Sandbox:

@@ -25,6 +25,7 @@ from instantstart_sandbox.world.faults import Fault
 from instantstart_sandbox.world.journal import Entry
 
 if TYPE_CHECKING:
+    from instantstart_sandbox.services.amp import Queries
     from instantstart_sandbox.services.mlflow.plane import Plane
     from instantstart_sandbox.world.state import World
 
@@ -80,6 +81,8 @@ class Gateway:
         self.hub: Callable[[wire.Environ, StartResponse], Iterable[bytes]] | None = None
         #: MLflow's data plane: requests that name a server or app in a header
         self.mlflow: Plane | None = None
+        #: queries of Amazon Managed Prometheus
+        self.queries: Queries | None = None
         self.admin: Callable[[wire.Environ, StartResponse], Iterable[bytes]] | None = None
 
     partition_of = staticmethod(wire.partition_of)
@@ -99,6 +102,8 @@ class Gateway:
             return self.hub(environ, start_response)
         if self.mlflow is not None and self.mlflow.wants(environ):
             return self.mlflow(environ, start_response)
+        if self.queries is not None and self.queries.wants(environ):
+            return self.queries(environ, start_response)
         environ.pop(INTERNAL, None)
         answer = self.answer(environ)
         reason = http.HTTPStatus(answer.status).phrase if answer.status in http.HTTPStatus._value2member_map_ else "Unknown"

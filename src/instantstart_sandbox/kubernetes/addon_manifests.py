@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .autoscaling.definitions import definitions as keda_definitions
 from .inference.definitions import definitions as inference_definitions
 from .loops.objects import Object
 from .training.definition import definition as training_job
@@ -160,12 +161,7 @@ def inference_operator(configuration: Configuration) -> list[Object]:
     if _at(configuration, "keda", "enabled") is not False:
         names["keda-operator"] = ("keda-operator", _at(configuration, "keda", "auth", "aws", "irsa", "roleArn"))
         names |= {name: (name, None) for name in ("keda-operator-metrics-apiserver", "keda-admission-webhooks")}
-        for kind, plural in (
-            ("ScaledObject", "scaledobjects"),
-            ("ScaledJob", "scaledjobs"),
-            ("TriggerAuthentication", "triggerauthentications"),
-        ):
-            found.append(definition("keda.sh", kind, plural, "v1alpha1"))
+        found.extend(keda_definitions())
     for name, (held, role) in names.items():
         found.append(account(space, held, role))
         found.append(Workload(space, name, f"hyperpod/{name}:v3", 1, account=held, cpu="100m", memory="128Mi").build())

@@ -71,6 +71,7 @@ from typing import Any, Final, TypeVar
 
 from instantstart_sandbox.kubernetes import crd, kinds
 from instantstart_sandbox.kubernetes.access import BUILT_IN_BINDINGS, BUILT_IN_ROLES, Authorizer
+from instantstart_sandbox.kubernetes.autoscaling.measures import Measures
 from instantstart_sandbox.kubernetes.client import Client
 from instantstart_sandbox.kubernetes.decoding import Options
 from instantstart_sandbox.kubernetes.deletion import Deletion
@@ -123,6 +124,7 @@ class Cluster:
         self.client = Client(self.pipeline, self.deletion, "system:admin")
         self.logs: Logs = self._log_file
         self.backend: Backend | None = None
+        self.measures = Measures()
         self.agents = Agents()
         self.crashes: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()

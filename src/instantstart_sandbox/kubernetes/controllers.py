@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .addons import AddonController
+from .autoscaling.hpa import Autoscaler
+from .autoscaling.scaled_objects import ScaledObjects
+from .autoscaling.scraper import Scraper
 from .aws_view import AwsView
 from .bridge import NodeBridge
 from .inference.controller import ConfigLoop, JumpStartLoop
@@ -50,6 +53,9 @@ _STANDING: tuple[type[Controller], ...] = (
     LoadBalancerController,
     BudgetController,
     TaintEviction,
+    Scraper,
+    Autoscaler,
+    ScaledObjects,
 )
 _OPERATORS: tuple[type[Controller], ...] = (TrainingJobs, RayClusters, RayJobs)
 

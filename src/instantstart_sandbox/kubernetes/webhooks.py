@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes.admission import Reader
+from instantstart_sandbox.kubernetes.autoscaling import admission as autoscaling
 from instantstart_sandbox.kubernetes.errors import ApiError
 from instantstart_sandbox.kubernetes.resources import Resource
 from instantstart_sandbox.kubernetes.selectors import selector_matches
@@ -28,6 +29,7 @@ def check(reader: Reader, resource: Resource, obj: Object, operation: str) -> No
             for hook in configuration.get("webhooks") or ():
                 if hook.get("failurePolicy") != "Ignore" and _matches(reader, hook, resource, obj, operation):
                     _ask(reader, hook)
+    autoscaling.check(reader, resource, obj, operation)
 
 
 def _matches(reader: Reader, hook: Object, resource: Resource, obj: Object, operation: str) -> bool:

@@ -109,7 +109,11 @@ class Bench:
                 return
 
     async def _answered(self) -> bool:
-        asked = [t for t in asyncio.all_tasks() if t.get_name().startswith("bench:") and "expire" not in t.get_name()]
+        asked = [
+            t
+            for t in asyncio.all_tasks()
+            if t.get_name().startswith("bench:") and not any(word in t.get_name() for word in ("expire", "for ever"))
+        ]
         if asked:
             await asyncio.wait(asked)
         return bool(asked)

@@ -25,7 +25,7 @@ from ..loops.objects import (
     with_condition,
 )
 from ..loops.service import backends, container_port, service_port
-from . import agents, facts, hooks, mounts, processes, state
+from . import agents, facts, hooks, mounts, processes, programs, state
 from .behaviour import behaviour_of, image_problem, pull_seconds, resumed, runs_process, starts_before
 from .environment import ConfigError
 from .probes import Prober, probed
@@ -112,6 +112,9 @@ class Kubelet(Controller):
         if kind == "services" and wanted:
             turn = self._turns[f"{namespace}/{name}"] = (self._turns.get(f"{namespace}/{name}", -1) + 1) % len(wanted)
             wanted = wanted[turn:] + wanted[:turn]
+        queries = self.cluster.measures.address
+        if queries is not None and any(programs.queries(pod) and status_of(pod).get("phase") == "Running" for pod, _ in wanted):
+            return queries
         found = (self.runtime.address(key_of(pod), number) for pod, number in wanted)
         return next((address for address in found if address is not None), None)
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ... import programs as stand_ins
 from ...programs import hyperpodrun, ray_cli
-from ..loops.objects import Object, annotations_of
+from ..loops.objects import Object, annotations_of, spec_of
 from . import served
 
 #: Names the interpreter that pods run with, in the sandbox's own environment: one that has torch, say.
@@ -158,6 +158,8 @@ def _by_image(asked: Asked) -> list[str] | None:
 
 SERVED = Row("served model", "", "", _served)
 PROGRAM = "sandbox.instantstart.dev/program"
+#: pods of it answer queries (autoscaling/prometheus.py); nothing is started for them
+PROMETHEUS_IMAGE = r"(^|/)prometheus(:|@|$)"
 #: how many rows at the table's head are about serving
 _IMAGES = 5
 #: Tried in order.
@@ -218,3 +220,25 @@ def bin_folder(data: Path) -> Path:
 def search_path(data: Path, rest: str) -> str:
     """PATH of a process: the stand-ins, the interpreter's own folder, then the machine's."""
     return os.pathsep.join([str(bin_folder(data)), str(Path(interpreter()).parent), rest])
+
+
+def serves(pod: Object, container: Object) -> bool:
+    """Whether a container is a model server or a router, by its image, its command or its line of shell."""
+    row = row_of(pod, container)
+    words = [*(container.get("command") or []), *(container.get("args") or [])]
+    if row is None:
+        return False
+    return row is SERVED or row in TABLE[:_IMAGES] or served.of_words(words) is not None or bool(served.LINE.search(" ".join(words)))
+
+
+def queries(pod: Object) -> bool:
+    """Whether a container of the pod is Prometheus."""
+    return any(re.search(PROMETHEUS_IMAGE, c.get("image", "")) for c in spec_of(pod).get("containers") or [])
+
+
+def routes(pod: Object) -> bool:
+    """Whether a container of the pod is a router."""
+    found = [
+        " ".join([c.get("image", ""), *(c.get("command") or []), *(c.get("args") or [])]) for c in spec_of(pod).get("containers") or []
+    ]
+    return any(re.search(r"sglang[-_]router|(^|[\s/])smg([\s:@]|$)", text) for text in found)

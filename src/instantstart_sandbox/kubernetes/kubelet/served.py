@@ -24,7 +24,9 @@ VLLM_IMAGE = r"(^|/)(vllm-openai|vllm)(-[a-z]+)?(:|@|$)"
 SGLANG_IMAGE = r"(^|/)sglang(:|@|$)"
 ROUTER_IMAGE = r"(^|/)(sglang-router|smg)(:|@|$)"
 #: AWS's inference containers, and those of Hugging Face; not the inference operator's own parts
-INFERENCE_IMAGE = r"(^|/)(?!hyperpod-inference)(djl-inference|text-generation-inference|[a-z-]*(vllm|sglang|tgi|llm|inference)[a-z-]*)(:|@|$)"
+INFERENCE_IMAGE = (
+    r"(^|/)(?!hyperpod-inference)(djl-inference|text-generation-inference|[a-z-]*(vllm|sglang|tgi|llm|inference)[a-z-]*)(:|@|$)"
+)
 
 
 def launch(program: str, words: list[str]) -> list[str]:

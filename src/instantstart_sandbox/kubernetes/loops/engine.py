@@ -98,6 +98,10 @@ class Engine:
         for resource in controller.watched:
             self._by_resource.setdefault(resource, []).append(controller)
 
+    def controller(self, name: str) -> Controller:
+        """The controller of that name. KeyError."""
+        return self._named[name]
+
     def follow(self, controller: Controller, resource: str) -> None:
         """Let a controller hear of one more resource: a custom kind that is served only now."""
         hearers = self._by_resource.setdefault(resource, [])

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 _HEAD_BYTES = 64 * 1024
 _BODY_BYTES = 256 * 1024 * 1024
-_IDLE_SECONDS = 75.0
+_IDLE_SECONDS, _LOOK_SECONDS = 75.0, 0.1
 
 
 class BadRequestError(Exception):
@@ -130,11 +130,15 @@ class Server:
                 if head is None:
                     return
                 self._busy.add(task)
+                watching = asyncio.create_task(_watch(reader, task))
                 try:
                     if not await self._exchange(head, reader, writer):
                         return
                 finally:
+                    watching.cancel()
                     self._busy.discard(task)
+        except asyncio.CancelledError:
+            return  # the caller has gone: what was made for it ends
         except (BadRequestError, ConnectionError, asyncio.IncompleteReadError, TimeoutError, ValueError):
             return
         finally:
@@ -167,6 +171,13 @@ class Server:
         else:
             await _chunks(writer, answer.stream)
         await writer.drain()
+
+
+async def _watch(reader: asyncio.StreamReader, exchange: asyncio.Task[Any]) -> None:
+    """End an exchange whose caller has gone, as the real servers do."""
+    while not reader.at_eof():  # noqa: ASYNC110 - the stream tells nobody of its end while nobody reads
+        await asyncio.sleep(_LOOK_SECONDS)
+    exchange.cancel()
 
 
 async def _chunks(writer: asyncio.StreamWriter, stream: AsyncIterator[bytes]) -> None:
