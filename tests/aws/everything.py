@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
-from tests.aws import capacity_calls, feature_calls
+from tests.aws import capacity_calls, feature_calls, tracking_calls
 from tests.aws.acting import ROLE, composed, make_role
 from tests.clusters.crank import Crank, Turned
 from tests.clusters.strangers import Stranger
@@ -41,7 +41,13 @@ _KNOWN = {
     "repository": "no-such-repository",
     "image": "no-such-repository:latest",
     "instance_type": "ml.p5.48xlarge",
+    "kind": "tracking_server",
+    "name": scenarios.MLFLOW,
+    "run_id": "0123456789abcdef",
+    "run": "0123456789abcdef",
 }
+#: what stands behind a tracking server in a world that serves no MLflow
+_NO_MLFLOW = "MLflow is not installed for the sandbox"
 ALL = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 
@@ -118,6 +124,7 @@ class Everything:
             if each.workflow in _MADE_BEFORE:
                 continue
             if each.workflow == "cluster.delete":
+                tracking_calls.recorded(self)
                 self.look_at()
                 self.read_all()
             self._keep(each.workflow, ground.run(each))
@@ -135,7 +142,7 @@ class Everything:
                 wanted = [p["name"] for p in methods["get"].get("parameters", ()) if p.get("required") and p["in"] == "query"]
                 headers = {"Authorization": f"Bearer {secret}"}
                 answer = client.get(path.format_map(known), params={name: known[name] for name in wanted}, headers=headers)
-                assert answer.status_code < 500, (path, answer.text)
+                assert answer.status_code < 500 or _NO_MLFLOW in answer.text, (path, answer.text)
                 self.told.append(answer.text)
 
     def _keep(self, name: str, done: Turned) -> None:

@@ -58,6 +58,8 @@ QUICK = {
     "node_running_seconds": 30.0,
     "node_delete_seconds": 20.0,
     "nat_gateway_seconds": 20.0,
+    # no process behind a tracking server: it would come up in real seconds
+    "mlflow_serves": False,
 }
 
 

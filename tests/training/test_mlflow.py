@@ -23,7 +23,6 @@ MLFLOW = "/clusters/standing/mlflow"
 @pytest.fixture(scope="module")
 def tracked(standing: Job, door: Door) -> Tracked:
     """The cluster; nothing of MLflow needs to be recorded here."""
-    standing.crank.sandbox.admin("settings", mlflow_serves=False)
     return Tracked(standing, door)
 
 

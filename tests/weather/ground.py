@@ -43,6 +43,7 @@ QUICK = {
     "deep_health_check_seconds": 200.0,
     "cluster_software_update_seconds": 60.0,
     "nat_gateway_seconds": 20.0,
+    "mlflow_serves": False,
 }
 
 
