@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from tests.capacity.conftest import door, shared_room, shared_sandbox, standing
@@ -26,10 +27,10 @@ def tracked(standing: Job, door: Door) -> Tracked:
     return Tracked(standing, door)
 
 
-def policy(tracked: Tracked) -> list[dict[str, object]]:
+def policy(tracked: Tracked) -> list[dict[str, Any]]:
     """What the pods' role may do."""
     document = identity.inline_policy(tracked.where.aws, tracked.where.names.mlflow_role, "mlflow")
-    statements: list[dict[str, object]] = document["Statement"] if document else []
+    statements: list[dict[str, Any]] = document["Statement"] if document else []
     return statements
 
 
@@ -41,7 +42,7 @@ def test_a_server_is_made_with_its_way_for_the_pods_and_taken_away_again(tracked
     arn = made.result["arn"]
     assert made.result["variables"] == {"MLFLOW_TRACKING_URI": arn}
     store = f"{where.names.data_bucket}/mlflow/team-a"
-    granted = {(s["Action"][0], tuple(s["Resource"])) for s in policy(tracked)}  # type: ignore[index]
+    granted = {(s["Action"][0], tuple(s["Resource"])) for s in policy(tracked)}
     assert ("sagemaker-mlflow:*", (arn,)) in granted
     assert ("s3:GetObject", (f"arn:aws:s3:::{store}/*",)) in granted
     assert not any("*" in resource[:-1] for _, resources in granted for resource in resources)
@@ -76,7 +77,7 @@ def test_each_server_has_its_own_share_of_the_pods_role(tracked: Tracked) -> Non
     for name in ("one", "two"):
         assert tracked.create(Kind.app, name).problem is None
     arns = {name: (tracked.find(Kind.app, name) or pytest.fail(name)).arn for name in ("one", "two")}
-    assert set(policy(tracked)[0]["Resource"]) == set(arns.values())  # type: ignore[call-overload]
+    assert set(policy(tracked)[0]["Resource"]) == set(arns.values())
     assert policy(tracked)[1]["Action"] == ["sagemaker:CallMlflowAppApi"]
     granted = tracked.turn("mlflow_access.grant", kind="app", name="one", namespaces=["kube-public"])
     assert granted.result["service_accounts"] == [f"default/{SERVICE_ACCOUNT}", f"kube-public/{SERVICE_ACCOUNT}"]
