@@ -15,6 +15,7 @@ from instantstart_sandbox.kubernetes.server import KubernetesServer
 from instantstart_sandbox.kubernetes.weather import Weather
 from instantstart_sandbox.services import (
     amp,
+    balanced,
     cloudformation,
     eks,
     fsx,
@@ -46,7 +47,7 @@ _WARMED = (
     ("service-quotas", "list_services"),
     ("logs", "describe_log_groups"),
 )
-_SERVICES = (quotas, sts_tokens, iam_simulation, fsx, hub, hyperpod, mlflow, eks, cloudformation, inference, amp)
+_SERVICES = (quotas, sts_tokens, iam_simulation, fsx, hub, hyperpod, mlflow, eks, cloudformation, inference, amp, balanced)
 
 
 class Sandbox:

@@ -26,6 +26,7 @@ from instantstart_sandbox.world.journal import Entry
 
 if TYPE_CHECKING:
     from instantstart_sandbox.services.amp import Queries
+    from instantstart_sandbox.services.balanced import Balancers
     from instantstart_sandbox.services.mlflow.plane import Plane
     from instantstart_sandbox.world.state import World
 
@@ -83,6 +84,8 @@ class Gateway:
         self.mlflow: Plane | None = None
         #: queries of Amazon Managed Prometheus
         self.queries: Queries | None = None
+        #: requests to the names of load balancers
+        self.balancers: Balancers | None = None
         self.admin: Callable[[wire.Environ, StartResponse], Iterable[bytes]] | None = None
 
     partition_of = staticmethod(wire.partition_of)
@@ -104,6 +107,8 @@ class Gateway:
             return self.mlflow(environ, start_response)
         if self.queries is not None and self.queries.wants(environ):
             return self.queries(environ, start_response)
+        if self.balancers is not None and self.balancers.wants(environ):
+            return self.balancers(environ, start_response)
         environ.pop(INTERNAL, None)
         answer = self.answer(environ)
         reason = http.HTTPStatus(answer.status).phrase if answer.status in http.HTTPStatus._value2member_map_ else "Unknown"

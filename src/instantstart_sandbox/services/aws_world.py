@@ -114,6 +114,11 @@ class EmulatedAws:
         with self._world.clock.lock:
             load_balancers.delete(self._world, cluster, service)
 
+    def open_load_balancer(self, cluster: str, service: str, ranges: list[str], ports: list[int]) -> None:
+        """Who may reach it (``world.seams.BalancerWorld``)."""
+        with self._world.clock.lock:
+            load_balancers.open_to(self._world, cluster, service, ranges, ports)
+
     def bucket_exists(self, bucket: str) -> bool:
         """Whether S3 has the bucket, in any region."""
         with self._world.clock.lock:

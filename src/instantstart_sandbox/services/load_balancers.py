@@ -52,6 +52,33 @@ def create(world: World, cluster: str, service: str, scheme: str) -> str:
     return str(made["DNSName"])
 
 
+def target(world: World, host: str) -> tuple[str, str] | None:
+    """(cluster, ``namespace/name``) of the load balancer with that DNS name; an Ingress' is ``ingress/namespace/name``."""
+    found = next((k for k, held in _made(world).items() if held["dns"].lower() == host.lower()), None)
+    return (found.partition("|")[0], found.partition("|")[2]) if found is not None else None
+
+
+def open_to(world: World, cluster: str, service: str, ranges: list[str], ports: list[int]) -> None:
+    """Let these CIDR ranges in at these ports: what the load balancer's security group says from now on."""
+    held = _made(world)[f"{cluster}|{service}"]
+    client = world.client("ec2", Arn.parse(cluster).region)
+    group = client.describe_security_groups(GroupIds=[held["group"]])["SecurityGroups"][0]
+    if group["IpPermissions"]:
+        client.revoke_security_group_ingress(GroupId=held["group"], IpPermissions=group["IpPermissions"])
+    wanted = [
+        {
+            "IpProtocol": "tcp",
+            "FromPort": port,
+            "ToPort": port,
+            "IpRanges": [{"CidrIp": r} for r in ranges if ":" not in r],
+            "Ipv6Ranges": [{"CidrIpv6": r} for r in ranges if ":" in r],
+        }
+        for port in ports
+    ]
+    if wanted:
+        client.authorize_security_group_ingress(GroupId=held["group"], IpPermissions=wanted)
+
+
 def _subnets(world: World, region: str, vpc: str, scheme: str) -> list[str]:
     """One subnet in each zone, as the service controller picks them: the first by id with the role tag."""
     wanted = [{"Name": "vpc-id", "Values": [vpc]}, {"Name": "tag-key", "Values": [_ROLE_TAGS[scheme]]}]

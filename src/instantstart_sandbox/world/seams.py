@@ -218,3 +218,11 @@ class InferenceWorld(Protocol):
 
     def deregister_endpoint(self, cluster: str, name: str) -> None:
         """Remove it with its configuration and model; one that is not there is fine."""
+
+
+@runtime_checkable
+class BalancerWorld(Protocol):
+    """What an ``AwsWorld`` may offer besides: who may reach a load balancer."""
+
+    def open_load_balancer(self, cluster: str, service: str, ranges: list[str], ports: list[int]) -> None:
+        """Let CIDR ranges in at ports, and nobody else."""

@@ -366,3 +366,22 @@ def test_pods_leave_a_node_that_does_not_answer_after_their_toleration(tmp_path:
         assert homes == {"hyperpod-i-0aaaaaaaaaaaaaaa1": True, "hyperpod-i-0aaaaaaaaaaaaaaa2": False}
 
     on_bench(tmp_path, test)
+
+
+def test_a_balancer_of_the_controller_waits_for_the_controller(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        await bench.machine(kind="ml.m5.4xlarge")
+        spec = {"type": "LoadBalancer", "loadBalancerClass": "service.k8s.aws/nlb", "selector": {"app": "web"}, "ports": [{"port": 80}]}
+        await bench.client.create("services", {"metadata": {"name": "web", "namespace": "default"}, "spec": spec})
+        await bench.wait(60)
+        assert bench.aws.balancers == {}
+        controller = workload("Deployment", "aws-load-balancer-controller")
+        await bench.client.create("deployments.apps", controller)
+        await bench.wait(60)
+        assert bench.aws.balancers == {"default/web": "internal"}
+        wrong = {**spec, "loadBalancerSourceRanges": ["10.0.0.0/33"]}
+        await bench.client.create("services", {"metadata": {"name": "bad", "namespace": "default"}, "spec": wrong})
+        await bench.wait(30)
+        assert "default/bad" not in bench.aws.balancers
+
+    on_bench(tmp_path, test)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
+from ...world.seams import BalancerWorld
 from .engine import Controller, Engine
 from .objects import (
     Object,
@@ -29,6 +31,9 @@ CLEANUP = "service.kubernetes.io/load-balancer-cleanup"
 SCHEME = "service.beta.kubernetes.io/aws-load-balancer-scheme"
 _SLICES = "endpointslices.discovery.k8s.io"
 _RETRY_SECONDS = 10.0
+_KIND = "service.beta.kubernetes.io/aws-load-balancer-type"
+_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+_CONTROLLERS = {"aws-load-balancer-controller", "hyperpod-inference-alb"}
 
 
 def container_port(pod: Object, target: Any) -> int | None:
@@ -173,6 +178,24 @@ def wants_balancer(service: Object) -> bool:
     return spec_of(service).get("type") == "LoadBalancer" and not deleting(service)
 
 
+def by_controller(service: Object) -> bool:
+    """Whether the AWS load balancer controller is asked, and not the one that is part of Kubernetes."""
+    kind = (meta(service).get("annotations") or {}).get(_KIND, "")
+    return kind in ("external", "nlb-ip") or spec_of(service).get("loadBalancerClass") == "service.k8s.aws/nlb"
+
+
+def source_ranges(service: Object) -> list[str]:
+    """Who may reach it; everybody when nothing is said. ValueError for a range that is none."""
+    noted = (meta(service).get("annotations") or {}).get(_RANGES, "")
+    found = spec_of(service).get("loadBalancerSourceRanges") or [r.strip() for r in noted.split(",") if r.strip()]
+    for each in found:
+        try:
+            ipaddress.ip_network(each, strict=False)
+        except ValueError as error:
+            raise ValueError(f"invalid source range {each!r}: {error}") from error
+    return [str(r) for r in found] or ["0.0.0.0/0"]
+
+
 class LoadBalancerController(Controller):
     """Makes and removes the load balancer of a Service; the AWS side is asked outside of the worker, since it may wait for its lock."""
 
@@ -196,12 +219,20 @@ class LoadBalancerController(Controller):
         if wants_balancer(service):
             if CLEANUP not in finalizers:
                 await self._finalizers(service, [*finalizers, CLEANUP])
+            if by_controller(service) and not self._controller_runs():
+                self.later(_RETRY_SECONDS, key)  # nobody looks at it: it stays pending, without a word
+                return
             if not (status_of(service).get("loadBalancer") or {}).get("ingress"):
                 await self.event(service, "EnsuringLoadBalancer", "Ensuring load balancer")
                 self._ask(key, self._create(service))
         elif CLEANUP in finalizers:
             await self.event(service, "DeletingLoadBalancer", "Deleting load balancer")
             self._ask(key, self._remove(service))
+
+    def _controller_runs(self) -> bool:
+        """Whether a pod of the AWS load balancer controller is ready, whoever installed it."""
+        pods = self.cluster.read_all("pods")
+        return any(pod_ready(p) and _CONTROLLERS & set(labels_of(p).values()) for p in pods)
 
     def _ask(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         self._asking.add(key)
@@ -221,9 +252,12 @@ class LoadBalancerController(Controller):
 
     async def _create(self, service: Object) -> None:
         notes = meta(service).get("annotations") or {}
-        scheme = notes.get(SCHEME, "internet-facing")
-        aws = self.cluster.aws
+        scheme = notes.get(SCHEME, "internal" if by_controller(service) else "internet-facing")
+        aws, ranges = self.cluster.aws, source_ranges(service)
         host = await self.cluster.ask_aws(aws.create_load_balancer, self.cluster.arn, key_of(service), scheme)
+        if isinstance(aws, BalancerWorld):
+            ports = [int(p["port"]) for p in spec_of(service).get("ports") or []]
+            await self.cluster.ask_aws(aws.open_load_balancer, self.cluster.arn, key_of(service), ranges, ports)
         ingress = {"loadBalancer": {"ingress": [{"hostname": host}]}}
         await self.client.status("services", name_of(service), ingress, namespace_of(service))
         await self.event(service, "EnsuredLoadBalancer", "Ensured load balancer")
