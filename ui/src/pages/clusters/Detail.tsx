@@ -17,6 +17,7 @@ import { RouterLink } from "../../components/RouterLink";
 import { Status } from "../../components/Status";
 import { FeaturesTab } from "../features/Tab";
 import { FleetPanel } from "../fleet/Panel";
+import { InferenceTab } from "../inference/Tab";
 import { GroupsTab } from "../instance-groups/Tab";
 import { KarpenterTab } from "../karpenter/Tab";
 import { LogsTab } from "../logs/Tab";
@@ -93,6 +94,7 @@ function Page({ detail }: { detail: Schemas["ClusterDetail"] }) {
           { id: "nodes", label: "Nodes", content: <NodesTab cluster={cluster.tag} /> },
           { id: "karpenter", label: "Karpenter", content: <KarpenterTab cluster={cluster.tag} /> },
           { id: "features", label: "Features", content: <FeaturesTab cluster={cluster.tag} /> },
+          { id: "inference", label: "Inference", content: <InferenceTab cluster={cluster.tag} /> },
           { id: "storage", label: "Storage", content: <StorageTab cluster={cluster.tag} /> },
           { id: "training", label: "Training", content: <TrainingTab cluster={cluster.tag} /> },
           { id: "logs", label: "Logs", content: <LogsTab cluster={cluster.tag} /> },
