@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -146,7 +147,7 @@ def _next_lines(log: BinaryIO, offset: int, query: LogQuery, *, final: bool) -> 
     end = len(block) if final and len(block) < _BLOCK else block.rfind(b"\n") + 1
     if end == 0:
         return (block, offset + len(block)) if len(block) == _BLOCK else (b"", offset)
-    lines = (_shown(line, query) for line in block[:end].splitlines(keepends=True))
+    lines = (_shown(line, query) for line in re.findall(rb"[^\n]*\n|[^\n]+$", block[:end]))  # a carriage return ends no line
     shown = b"".join(line for line in lines if line is not None)
     if not shown and end:
         return _next_lines(log, offset + end, query, final=final)

@@ -68,6 +68,12 @@ def test_a_long_log_is_read_from_its_end(http: httpx2.Client, log: Path) -> None
     assert text(http).count("\n") == 20_000
 
 
+def test_a_carriage_return_ends_no_line(http: httpx2.Client, log: Path) -> None:
+    log.write_text(stamped(2) + "2026-11-30T12:00:02.000000000Z \r 50%\r100%\n" + stamped(1, 3))
+    told = text(http, timestamps="true", sinceTime="2026-11-30T12:00:02Z")
+    assert told.split("\n")[:-1] == ["2026-11-30T12:00:02.000000000Z \r 50%\r100%", "2026-11-30T12:00:03.000000000Z line 3"]
+
+
 def test_following_ends_with_the_container(world: World, http: httpx2.Client, log: Path) -> None:
     def later() -> None:
         with world.http() as other:

@@ -17,7 +17,7 @@ interface Props {
 }
 
 const CONSTRAINTS: Partial<Record<FieldSchema["kind"], string>> = { strings: "Separated by commas.", mapping: "As key=value, separated by commas." };
-const ACRONYMS: [RegExp, string][] = [[/\bhyperpod\b/gi, "HyperPod"], [/\b(vpc|arn|s3|eks|cidr)\b/gi, ""], [/\bid\b/g, "ID"], [/\bids\b/g, "IDs"], [/\bgib\b/g, "(GiB)"]];
+const ACRONYMS: [RegExp, string][] = [[/\bhyperpod\b/gi, "HyperPod"], [/\b(vpc|arn|s3|eks|cidr|cpu|efa|mig|uri)\b/gi, ""], [/\bid\b/g, "ID"], [/\bids\b/g, "IDs"], [/\bgib\b/g, "(GiB)"]];
 
 /** "training_plan_arn" as a label: "Training plan ARN". */
 export function labelOf(name: string): string {

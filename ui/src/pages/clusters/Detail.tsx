@@ -22,6 +22,7 @@ import { GroupsTab } from "../instance-groups/Tab";
 import { KarpenterTab } from "../karpenter/Tab";
 import { LogsTab } from "../logs/Tab";
 import { NodesTab } from "../nodes/Tab";
+import { NodesTab } from "../nodes/Tab";
 import { MlflowTab } from "../mlflow/Tab";
 import { OperationTable } from "../operations/OperationTable";
 import { StorageTab } from "../storage/Tab";
@@ -96,10 +97,10 @@ function Page({ detail }: { detail: Schemas["ClusterDetail"] }) {
           { id: "features", label: "Features", content: <FeaturesTab cluster={cluster.tag} /> },
           { id: "inference", label: "Inference", content: <InferenceTab cluster={cluster.tag} /> },
           { id: "storage", label: "Storage", content: <StorageTab cluster={cluster.tag} /> },
+          { id: "mlflow", label: "MLflow", content: <MlflowTab cluster={cluster.tag} /> },
           { id: "training", label: "Training", content: <TrainingTab cluster={cluster.tag} /> },
           { id: "logs", label: "Logs", content: <LogsTab cluster={cluster.tag} /> },
           { id: "operations", label: "Operations", content: <OperationTable filter={{ cluster: cluster.tag }} hidden={["cluster"]} header={<Header variant="h2">Operations</Header>} /> },
-          { id: "mlflow", label: "MLflow", content: <MlflowTab cluster={cluster.tag} /> },
           { id: "events", label: "Events", content: <EventsTab cluster={cluster.tag} /> },
         ]}
       />
