@@ -177,7 +177,7 @@ class Wanted:
         """The pod of a worker, or of Ray's head."""
         ask, labels = self.ask, self._labels(role)
         volumes, mounts = self._storage(role)
-        spec: Shape = {**pod_shapes.pod_basics(ask.service_account), **self._placed(role, labels)}
+        spec: Shape = {**pod_shapes.pod_basics(ask.runs_under), **self._placed(role, labels)}
         if ask.priority and not ask.queue:
             spec["priorityClassName"] = ask.priority
         container = {

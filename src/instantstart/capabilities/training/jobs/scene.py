@@ -55,7 +55,7 @@ def observe(room: Room, where: Site, ask: SubmitTarget) -> Facts:
         namespace=kube.find("Namespace", ask.namespace) is not None,
         claims=_named(kube, "PersistentVolumeClaim", ask.namespace) if ask.mounts else {},
         secrets={s: _keys(kube, s, ask.namespace) for s in sorted({k.secret for k in ask.secret_env.values()})},
-        account=ask.service_account is None or kube.find("ServiceAccount", ask.service_account, ask.namespace) is not None,
+        account=ask.runs_under is None or kube.find("ServiceAccount", ask.runs_under, ask.namespace) is not None,
         queues=_queues(kube, ask),
         priorities=_priorities(kube, ask),
         image=_try(
@@ -203,8 +203,9 @@ def _volumes(ask: SubmitTarget, facts: Facts) -> list[Finding]:
 def _identities(ask: SubmitTarget, facts: Facts) -> list[Finding]:
     found = []
     if not facts.account:
-        told = f"There is no service account {ask.service_account} in {ask.namespace}."
-        found.append(Finding("service_account", "fail", told, "Make it, or leave it out."))
+        told = f"There is no service account {ask.runs_under} in {ask.namespace}."
+        tracked = "Let pods of the namespace log to MLflow first (mlflow_access_grant), or name another account that may."
+        found.append(Finding("service_account", "fail", told, "Make it, or leave it out." if ask.service_account else tracked))
     for name, at in ask.secret_env.items():
         keys = facts.secrets.get(at.secret)
         if keys is None:
@@ -213,9 +214,6 @@ def _identities(ask: SubmitTarget, facts: Facts) -> list[Finding]:
         elif at.key not in keys:
             told = f"The Secret {at.secret} has no key {at.key}; it has {', '.join(keys) or 'none'}."
             found.append(Finding(f"secret_env/{name}/key", "fail", told))
-    if ask.tracking and ask.tracking.uri.startswith("arn:") and ask.service_account is None:
-        told = "Runs are tracked on SageMaker, and the pods have no service account: they use the node's role, which may not be allowed to."
-        found.append(Finding("service_account", "warn", told, "Name the service account that MLflow's role is bound to."))
     return found
 
 

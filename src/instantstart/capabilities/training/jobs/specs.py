@@ -13,6 +13,7 @@ from pydantic import Field, StringConstraints
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, InstanceType, Namespace, Target
 from instantstart.ensure.recipe_specs import ON, Recipe
+from instantstart.ensure.tracking import SERVICE_ACCOUNT
 
 JobKind = Literal["pytorch", "ray_job", "ray_cluster"]
 IfExists = Literal["refuse", "version", "replace"]
@@ -202,6 +203,12 @@ class SubmitTrainingJob(PodNeeds):
     ] = None
     tracking: Annotated[Tracking | None, Field(description="MLflow: uri, experiment, run_name, tags.")] = None
     ray: Annotated[RayOptions, Field(description="Options of Ray.")] = RayOptions()
+
+    @property
+    def runs_under(self) -> str | None:
+        """The pods' service account: as said; else, where runs are tracked on SageMaker, the one that MLflow's role is bound to."""
+        tracked = self.tracking is not None and self.tracking.uri.startswith("arn:")
+        return self.service_account or (SERVICE_ACCOUNT if tracked else None)
 
     @property
     def runs_as(self) -> JobKind:
