@@ -91,7 +91,7 @@ def test_runs_are_listed_filtered_sorted_and_paged(tracked: Tracked) -> None:
 
 def test_what_cannot_be_searched_is_told_at_its_field(tracked: Tracked) -> None:
     wrong = tracked.door.refusal(422, "GET", RUNS, tracking=HERE, filter="metrics.loss <<< 1")
-    assert [f["pointer"] for f in wrong["fields"]] == ["/filter"]
+    assert [f["pointer"] for f in wrong["fields"]] == ["/query/filter"]
     assert tracked.door.refusal(404, "GET", RUNS, tracking=HERE, experiment="nowhere")["code"] == "mlflow.experiment_unknown"
     assert tracked.door.refusal(422, "GET", RUNS)["code"] == "mlflow.ambiguous"
     assert tracked.door.refusal(404, "GET", f"{RUNS}/0123456789abcdef", tracking=HERE)["code"] == "mlflow.not_found"

@@ -133,7 +133,7 @@ def choose(room: Room, tag: str, name: str | None, kind: Kind | None) -> tuple[S
         "mlflow.ambiguous",
         f"{len(fitting)} tracking servers and apps fit.",
         hint=f"Name one by its ARN or kind. Known: {known}.",
-        fields=[problems.Violation("/tracking", "Name one.")],
+        fields=[problems.Violation("/query/tracking", "Name one.")],
     )
 
 
@@ -144,6 +144,6 @@ def _of_here(where: Site, arn: str) -> str:
             "mlflow.other_account",
             f"{arn} is in account {place.account}; histories are read in account {where.names.account}.",
             hint="Read it from an InstantStart of that account, or have it shared.",
-            fields=[problems.Violation("/tracking", "Name one of this account.")],
+            fields=[problems.Violation("/query/tracking", "Name one of this account.")],
         )
     return arn

@@ -6,7 +6,7 @@ Names, tags and parameters of runs are whatever somebody logged: they are told a
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -117,15 +117,15 @@ class Asked:
 def list_mlflow(room: Room, tag: str) -> MlflowList:
     """Both kinds, with whose they are."""
     where = sites.find(room, tag)
-    reach = _granted(where)
-    items = tuple(_item(where, server, reach) for server in tracking.list_all(where.aws))
-    return MlflowList(items, read_access(room, where))
+    kept = tracking_access.remembered(Ground(where, {}))
+    items = tuple(_item(where, server, kept) for server in tracking.list_all(where.aws))
+    return MlflowList(items, _access(room, where, kept))
 
 
 def get_mlflow(room: Room, tag: str, kind: Kind, name: str) -> MlflowItem:
     """One of them in full."""
     where = sites.find(room, tag)
-    return _item(where, tracking.get(where.aws, kind, name), _granted(where))
+    return _item(where, tracking.get(where.aws, kind, name), tracking_access.remembered(Ground(where, {})))
 
 
 def open_link(room: Room, tag: str, kind: Kind, name: str) -> tuple[str, int]:
@@ -139,13 +139,9 @@ def open_link(room: Room, tag: str, kind: Kind, name: str) -> tuple[str, int]:
     return str(where.aws.write("sagemaker", operation, **asked, ExpiresInSeconds=_LINK_SECONDS)["AuthorizedUrl"]), _LINK_SECONDS
 
 
-def _granted(where: Site) -> frozenset[str]:
-    """Which servers the pods' role remembers; ``*`` when it is open to all of the account."""
-    kept = tracking_access.remembered(Ground(where, {}))
-    return frozenset(kept.get("servers", "").split()) or (frozenset({"*"}) if kept else frozenset())
-
-
-def _item(where: Site, server: Server, reach: frozenset[str]) -> MlflowItem:
+def _item(where: Site, server: Server, kept: Mapping[str, str]) -> MlflowItem:
+    """``kept``: what the pods' role remembers; one that remembers no server may log to all of the account."""
+    servers = kept.get("servers", "").split()
     return MlflowItem(
         kind=server.kind,
         name=server.name,
@@ -159,16 +155,14 @@ def _item(where: Site, server: Server, reach: frozenset[str]) -> MlflowItem:
         created_at=server.created_at,
         cluster=server.cluster,
         ours=server.cluster == where.tag,
-        pods="*" in reach or tracking_access.resource(server) in reach,
+        pods=tracking_access.resource(server) in servers or bool(kept and not servers),
     )
 
 
-def read_access(room: Room, where: Site) -> Access:
+def _access(room: Room, where: Site, kept: Mapping[str, str]) -> Access:
     """Every link of the pods' way. What cannot be read is told in its place."""
     try:
         cluster = eks.get_cluster(where.aws, where.eks_cluster)
-        ground = Ground(where, cluster)
-        kept = tracking_access.remembered(ground)
         chain = chains.mlflow(Ground(where, cluster, kept))
         hands = Hands(where, room.kube.cluster(eks.ref(cluster, where.aws.region)), lambda name: name)
         found = chain_links.links(chain, tracking_access.read_seen(hands, chain)) if kept else ()
@@ -205,7 +199,7 @@ def _searched(api: Mlflow, search: Search) -> tuple[list[Run], str | None]:
         return api.runs(search)
     except problems.Invalid as problem:
         field = "order_by" if "order" in problem.detail.lower() else "cursor" if "token" in problem.detail.lower() else "filter"
-        fields = [problems.Violation(f"/{field}", problem.detail)]
+        fields = [problems.Violation(f"/query/{field}", problem.detail)]
         hint = "Filters are MLflow's own, such as metrics.loss < 0.5 and params.model = 'gpt'."
         raise problems.Invalid("mlflow.search_invalid", problem.detail, hint=hint, fields=fields, evidence=problem.evidence) from problem
 
