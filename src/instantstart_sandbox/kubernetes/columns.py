@@ -18,8 +18,9 @@ AGE: Final = Column("Age", "string", ".metadata.creationTimestamp")
 def _columns(*names: str) -> tuple[Column, ...]:
     """``*`` in front: only shown with -o wide; ``#``: an integer."""
     return tuple(
-        Column(n.lstrip("*#"), "integer" if "#" in n[:2] else "string", "", "name" if n == "Name" else "", 1 if n[0] == "*" else 0)
+        Column(bare, "integer" if "#" in n[:2] else "string", "", "name" if bare == "Name" else "", 1 if n[0] == "*" else 0)
         for n in names
+        for bare in (n.lstrip("*#"),)
     )
 
 
@@ -457,6 +458,6 @@ BY_RESOURCE: Final[dict[str, tuple[tuple[Column, ...], Cells]]] = {
     "roles.rbac.authorization.k8s.io": (_columns("Name", "Created At"), _role),
     "clusterroles.rbac.authorization.k8s.io": (_columns("Name", "Created At"), _role),
     "poddisruptionbudgets.policy": (_columns("Name", "Min Available", "Max Unavailable", "#Allowed Disruptions", "Age"), _budget),
-    "customresourcedefinitions.apiextensions.k8s.io": (_columns("Name", "Created At"), _definition),
+    "customresourcedefinitions.apiextensions.k8s.io": ((NAME, Column("Created At", "date", "")), _definition),
     "leases.coordination.k8s.io": (_columns("Name", "Holder", "Age"), _lease),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from instantstart_sandbox.kubernetes.columns import AGE, BY_RESOURCE, NAME, Cells, age, created, name_of
 from instantstart_sandbox.kubernetes.resources import Column, Resource
@@ -48,6 +48,9 @@ def _shape(resource: Resource) -> tuple[tuple[Column, ...], Cells]:
     return (NAME, AGE), lambda obj, now: [name_of(obj), created(obj, now)]
 
 
+_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+
+
 def table(resource: Resource, objects: list[Object], metadata: Object, now: float, include: str = "Metadata") -> Object:
     """The Table of some objects. ``include`` is None, Metadata or Object; ``now`` in virtual seconds."""
     columns, cells = _shape(resource)
@@ -56,10 +59,11 @@ def table(resource: Resource, objects: list[Object], metadata: Object, now: floa
     ]
     rows = []
     for obj in objects:
-        row: Object = {"cells": cells(obj, now)}
+        row: Object = {"cells": cells(obj, now), "object": None}
         if include == "Object":
             row["object"] = obj
         elif include == "Metadata":
             row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
         rows.append(row)
-    return {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": definitions, "rows": rows}
+    listed = rows or ([] if resource.qualified != _DEFINITIONS else None)  # Go's default table of no rows has a nil, a printer's has none
+    return {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": definitions, "rows": listed}
