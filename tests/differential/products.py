@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 from tests.differential.applied import known
-from tests.inference import wishes
+from tests.inference import serving_objects, wishes
 from tests.training import asks
 
 import instantstart_sandbox
@@ -56,13 +56,18 @@ def endpoints() -> Iterator[tuple[str, Object]]:
         yield f"endpoint {about}", objects.resource(wishes.target(settings, kind))
 
 
+def serving() -> Iterator[tuple[str, Object]]:
+    """Deployments, pools with their guard, routers and autoscalers."""
+    yield from serving_objects.everything()
+
+
 def applied() -> Iterator[tuple[str, Object]]:
     """What the product applied while every workflow ran, one object of each shape."""
     for number, obj in enumerate(known()):
         yield f"applied[{number}] {obj['kind']} {obj['metadata']['name']}", obj
 
 
-MAKERS: tuple[Callable[[], Iterator[tuple[str, Object]]], ...] = (bundles, volumes, training, endpoints, applied)
+MAKERS: tuple[Callable[[], Iterator[tuple[str, Object]]], ...] = (bundles, volumes, training, endpoints, serving, applied)
 
 
 def everything() -> list[tuple[str, Object]]:

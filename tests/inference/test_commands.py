@@ -40,7 +40,7 @@ def test_lines_of_the_documentation_keep_their_quotes(line: str) -> None:
     assert found.wrong == []
     assert found.argv == shlex.split(line.replace("\\\n", ""))
     assert serving.engine_of(found.argv) == ("vllm" if line in VLLM else "sglang")
-    assert serving.model_of(serving.engine_of(found.argv), found.argv) in line
+    assert str(serving.model_of(serving.engine_of(found.argv), found.argv)) in line
     assert commands.parse(commands.shown(found.argv)).argv == found.argv, "the line that is shown gives the same argv again"
 
 

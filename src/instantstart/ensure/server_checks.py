@@ -177,7 +177,7 @@ def _engine(ask: Any, meant: Meant) -> list[Finding]:
     if not ask.shell:
         extra = servers.added(meant.engine, meant.argv, meant.port)
         found += [Finding("command", "warn", f"Added, because the server needs it here: {' '.join(extra)}")] if extra else []
-    if meant.image is None:
+    if meant.image is None and not meant.parsed.wrong:
         found.append(Finding("image", "fail", "The command says no engine that has an image: name the image."))
     if ask.api_key_secret and meant.engine != "vllm":
         found.append(Finding("api_key_secret", "fail", "Only vLLM takes its key from the environment; leave api_key_secret out."))
@@ -268,6 +268,8 @@ def _volumes(ask: Any, facts: Facts) -> list[Finding]:
 
 def _model(ask: Any, facts: Facts) -> list[Finding]:
     model, hub = facts.meant.model, facts.hub
+    if facts.meant.parsed.wrong:
+        return []  # what cannot be read names no model either
     if facts.meant.engine != "custom" and model is None and not ask.shell:
         return [Finding("model", "fail", "Neither the command nor model says which model is served.", "Add it to the command.")]
     if model and model.startswith("/") and not any(model.startswith(v.mount_path.rstrip("/") + "/") for v in ask.volumes):
