@@ -29,6 +29,7 @@ from .loops.scheduler import Scheduler
 from .loops.service import EndpointsController, LoadBalancerController
 from .loops.statefulset import StatefulSetController
 from .loops.volumes import VolumeBinder, VolumeProtection
+from .queues import Queues
 from .ray.clusters import RayClusters
 from .ray.jobs import RayJobs
 from .training.jobs import TrainingJobs
@@ -57,7 +58,7 @@ _STANDING: tuple[type[Controller], ...] = (
     Autoscaler,
     ScaledObjects,
 )
-_OPERATORS: tuple[type[Controller], ...] = (TrainingJobs, RayClusters, RayJobs)
+_OPERATORS: tuple[type[Controller], ...] = (Queues, TrainingJobs, RayClusters, RayJobs)
 
 
 def assemble(cluster: Cluster) -> tuple[Engine, AwsView]:
