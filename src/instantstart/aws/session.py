@@ -20,7 +20,7 @@ from botocore import exceptions
 from botocore.config import Config
 
 from instantstart.aws import errors, models
-from instantstart.base import problems
+from instantstart.base import metrics, problems
 
 T = TypeVar("T")
 _READ = Config(
@@ -159,7 +159,8 @@ class Aws:
     def _call(self, service: str, operation: str, write: bool, params: dict[str, Any]) -> dict[str, Any]:
         try:
             client = self.client(service, write)
-            answer = dict(getattr(client, operation)(**params))
+            with metrics.timed(metrics.AWS, service, operation):
+                answer = dict(getattr(client, operation)(**params))
         except (exceptions.ClientError, exceptions.BotoCoreError) as error:
             raise errors.translate(error, service, operation) from error
         self._read_clock(answer)

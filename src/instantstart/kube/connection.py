@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from instantstart.base import problems
+from instantstart.base import metrics, problems
 from instantstart.base.clock import Clock
 from instantstart.kube import errors
 from instantstart.kube.cluster_ref import ClusterRef
@@ -207,7 +207,8 @@ class Connection:
             headers["Content-Type"] = ask.content_type
             content = ask.body if isinstance(ask.body, bytes) else encode(ask.body)
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=ask.read_seconds)
-        return self._http.request(ask.method, ask.path, params=dict(ask.params), content=content, headers=headers, timeout=timeout)
+        with metrics.timed(metrics.KUBERNETES, ask.method):
+            return self._http.request(ask.method, ask.path, params=dict(ask.params), content=content, headers=headers, timeout=timeout)
 
     def close(self) -> None:
         """Give the sockets back."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
-from instantstart.base import log, problems
+from instantstart.base import log, metrics, problems
 from instantstart.base.clock import Clock
 from instantstart.base.outcome import Done, Wait
 from instantstart.operations.declare import Cut, Run, Stage, Workflow
@@ -90,7 +90,8 @@ class Ticker:
 
     def _look(self, stage: Stage, row: StageRow, run: Run, misses: int) -> Tick:
         try:
-            outcome = stage.act(self.room, run)
+            with metrics.timed(metrics.LOOKS, run.workflow, run.stage):
+                outcome = stage.act(self.room, run)
         except problems.Problem as problem:
             return self._react(stage, row, problem, misses + 1)
         except Exception as error:

@@ -14,7 +14,20 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import instantstart
-from instantstart.faces.api import audit, health, identities, log_stream, model_streams, openapi, operations, problems, queries, static, streams
+from instantstart.faces.api import (
+    audit,
+    health,
+    identities,
+    log_stream,
+    metrics,
+    model_streams,
+    openapi,
+    operations,
+    problems,
+    queries,
+    static,
+    streams,
+)
 from instantstart.faces.api.auth import Attempts, Authentication
 from instantstart.faces.api.gate import Gate
 from instantstart.store.records import AuditRow
@@ -46,7 +59,7 @@ def build(
         docs_url=None,
         redoc_url=None,
         responses=openapi.PROBLEM_RESPONSES,
-        dependencies=[Depends(queries.only_described)],
+        dependencies=[Depends(metrics.note_route), Depends(queries.only_described)],
         strict_content_type=False,  # the gate judges the media type, and says so in a problem
     )
     app.state.room = room
@@ -55,6 +68,7 @@ def build(
     for router in (operations.router, streams.router, log_stream.router, identities.router, *routers, model_streams.router):
         app.include_router(router, prefix=API)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     for path, mounted in (mounts or {}).items():
         app.router.routes.append(Route(path, endpoint=mounted, include_in_schema=False))
     static.install(app, web or static.web_folder())
@@ -64,9 +78,10 @@ def build(
 
 
 def _wrap(app: FastAPI, room: Room) -> None:
-    """Layers, innermost first: audit, authentication, compression, gate."""
+    """Layers, innermost first: audit, authentication, timing, compression, gate."""
     app.add_middleware(audit.Audit, write=_audit_writer(room))
     app.add_middleware(Authentication, finder=room.store.identities)
+    app.add_middleware(metrics.Timing)
     app.add_middleware(GZipMiddleware, minimum_size=1024)
     app.add_middleware(Gate, settings=room.settings)
 
