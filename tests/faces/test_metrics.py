@@ -43,7 +43,7 @@ def test_a_request_is_counted_by_the_pattern_of_its_route(client: TestClient, si
 
 def test_what_fails_is_counted_by_its_kind() -> None:
     def count(outcome: str) -> float:
-        return metrics.AWS.labels("ec2", "describe_vpcs", outcome)._sum.get() and 1 or 0
+        return float(metrics.AWS.labels("ec2", "describe_vpcs", outcome)._sum.get() > 0)
 
     with pytest.raises(problems.Busy), metrics.timed(metrics.AWS, "ec2", "describe_vpcs"):
         raise problems.Busy("x.y", "no")
