@@ -39,13 +39,10 @@ async def stream_model_call(
 ) -> StreamingResponse:
     """The model's own events as they come; then ``event: figures``. An answer that is no stream is one ``event: answer``."""
     call = await to_thread.run_sync(views.prepare, room, cluster, (namespace, name), ask)
-    stack = AsyncExitStack()
     began = time.monotonic()
-    try:
-        door, answer = await _open(stack, call)
-    except BaseException:
-        await stack.aclose()
-        raise
+    async with AsyncExitStack() as opening:
+        door, answer = await _open(opening, call)
+        stack = opening.pop_all()  # from here on the answer's own end closes it
     events = _relay(stack, call, door, answer, began)
     return StreamingResponse(events, media_type=_EVENTS, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
