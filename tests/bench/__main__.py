@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.bench import agents, crowds, jobs, log_streams, processes
+from tests.bench import agents, crowds, jobs, log_streams, processes, submissions
 from tests.bench.rig import Rig, load
 
 BENCHES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
@@ -25,6 +25,7 @@ BENCHES: Mapping[str, tuple[str, Callable[[], Iterator[str]]]] = {
     "reads": ("AWS calls of a full read of a 1,000-node cluster (goal 15)", crowds.reads),
     "load": ("sandbox's API server with 10,000 nodes, 50,000 pods and 50 watchers", crowds.load),
     "logs": ("200 containers to one reader: lines a CPU second against 200 kubectl logs -f (goal 3)", log_streams.logs),
+    "submission": ("answers to submissions of training jobs (goal 300 ms)", submissions.submissions),
     "sandbox": ("sandbox calls a second", processes.calls),
 }
 

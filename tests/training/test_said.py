@@ -259,6 +259,7 @@ def true(kind: str, **more: str) -> dict[str, str]:
         (job(true("Failed"), true("Running")), "failed"),
         (job(true("SomethingNew")), "unknown"),
         ({"kind": "RayJob", "metadata": {}, "spec": {}, "status": {"jobDeploymentStatus": "Initializing"}}, "pending"),
+        ({"kind": "RayJob", "metadata": {}, "spec": {}, "status": {"jobDeploymentStatus": "Running"}}, "starting"),
         ({"kind": "RayJob", "metadata": {}, "spec": {}, "status": {"jobDeploymentStatus": "Running", "jobStatus": "PENDING"}}, "starting"),
         ({"kind": "RayJob", "metadata": {}, "spec": {}, "status": {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}}, "running"),
         ({"kind": "RayJob", "metadata": {}, "spec": {}, "status": {"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}}, "failed"),

@@ -124,6 +124,8 @@ def _ray_job(job: Resource, status: Resource) -> State:
     found = _DEPLOYMENT.get(phase, "unknown")
     if inner in _RAY_JOB and found in ("running", "succeeded"):
         found = _RAY_JOB[inner]
+    elif found == "running" and not inner:
+        found = "starting"  # the cluster is there, and its submitter has not handed the work over
     shown = f"{phase or 'New'}/{inner}" if inner else phase or "New"
     return State(found, shown, status.get("reason") or None, status.get("message") or None)
 

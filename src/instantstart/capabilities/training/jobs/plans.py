@@ -118,7 +118,7 @@ def preview(room: Room, where: Site, target: specs.SubmitTarget) -> TrainingJobP
     if settled is None:
         return TrainingJobPreview(target.runs_as, target.namespace, target.name, (), (), {}, {}, tuple(found))
     wanted = objects.Wanted(target, settled)
-    found += [Finding("/" + w.pointer if not w.pointer.startswith("/") else w.pointer, "fail", w.message) for w in settled.sizing.wrong]
+    found += [Finding(each.pointer, "fail", each.message) for each in settled.sizing.wrong]
     made = wanted.resources()
     if facts.served and facts.namespace:
         found.append(_tried(where.kube(room), made[-1]))

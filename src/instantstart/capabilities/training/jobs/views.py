@@ -190,12 +190,13 @@ def why_not(room: Room, where: Site, job: dict[str, Any], pods: Sequence[dict[st
     if state.status in ("running", "succeeded", "ending"):
         return None
     own = job_states.own_words(state)
-    told = None if state.status == "failed" and not pods else pending_reads.explain(room, where, job, pods)
-    if own is not None and (told is None or told.kind in ("starting", "waiting") or state.status == "recovering"):
-        return own if told is None or state.status == "failed" else _joined(own, told)
-    if own is not None and told is not None:
-        return _joined(own, told)
-    return told or _stuck(job, pods, state)
+    if own is not None and state.status == "failed" and not pods:
+        return own
+    told = pending_reads.explain(room, where, job, pods)
+    if own is None:
+        return told or _stuck(job, pods, state)
+    later = told is None or (state.status == "failed" and told.kind in ("starting", "waiting"))
+    return own if told is None or later else _joined(own, told)
 
 
 def _joined(own: Why, told: Why) -> Why:
@@ -207,6 +208,10 @@ def _stuck(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], state: Sta
     """All pods run, or there are none, and the job does not: what it waits for."""
     since = job_states.started_at(job) or job_states.moment(job["metadata"].get("creationTimestamp"))
     waited = (dt.datetime.now(dt.UTC) - since).total_seconds() if since else 0.0
+    if state.status in ("queued", "suspended"):
+        queue = (job["metadata"].get("labels") or {}).get(objects.QUEUE_LABEL)
+        text = f"It waits in the queue {queue}." if state.status == "queued" else "It is suspended: somebody holds it back."
+        return Why(f"training_job.{state.status}", "waiting", text, {"phase": state.phase}, "Look at its queue, or let it go on.")
     if not pods:
         text = f"Its pods have not been made ({state.message or 'its operator has said nothing yet'})."
         return Why("training_job.no_pods", "waiting", short(text), {"phase": state.phase}, "Look at the operator's pods if this lasts.")
