@@ -56,7 +56,9 @@ _SIGNING = {service: signing for signing, service in _SERVICE.items()} | {
     "elb": "elasticloadbalancing",
     "elbv2": "elasticloadbalancing",
     "s3control": "s3",
+    "sagemaker-runtime": "sagemaker",
 }
+_INVOKED = re.compile(r"^/endpoints/[^/]+/(invocations|async-invocations|invocations-response-stream)$")
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _UNSIGNED = re.compile(rb"(?:^|&)Action=(AssumeRoleWith(?:WebIdentity|SAML))(?:&|$)")
 UTC = dt.UTC
@@ -120,6 +122,8 @@ def scope_of(environ: Environ, body: bytes, default_region: str) -> Scope | None
 def _service_of(signing: str, environ: Environ, body: bytes) -> str:
     if signing == "s3" and environ.get("PATH_INFO", "").startswith("/v20180820/"):
         return "s3control"
+    if signing == "sagemaker" and _INVOKED.match(environ.get("PATH_INFO", "")):
+        return "sagemaker-runtime"
     if signing == "elasticloadbalancing":
         return "elbv2" if b"Version=2015-12-01" in body else "elb"
     return _SERVICE.get(signing, signing)
