@@ -110,7 +110,8 @@ def _ours(rig: Rig, folder: Path, names: list[str], rate: int) -> Figures:
     began = rig.product.cpu_seconds()
     before = rig.product.memory_mib()[0]
     reader = _reader(rig)
-    _line(reader)  # all are open
+    _line(reader)  # all pods are known; those that have said nothing yet are being opened
+    time.sleep(15)
     writers.start()
     time.sleep(3)
     at = (time.monotonic(), rig.product.cpu_seconds(), cpu_seconds(reader.pid), writers.written)
@@ -120,7 +121,7 @@ def _ours(rig: Rig, folder: Path, names: list[str], rate: int) -> Figures:
     used, read = rig.product.cpu_seconds() - at[1], cpu_seconds(reader.pid) - at[2]
     lines = (writers.written - at[3]) * len(names)
     written = writers.stop()
-    time.sleep(5)
+    time.sleep(15)
     end = rig.product.memory_mib()[0]
     whole = rig.product.cpu_seconds() - began
     reader.send_signal(signal.SIGTERM)
