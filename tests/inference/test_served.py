@@ -46,7 +46,8 @@ def test_what_others_serve_is_listed_and_marked_and_other_work_is_not(door: Door
     assert [(s["name"], s["path"], s["engine"], s["model"], s["state"]) for s in told["items"]] == [
         ("theirs", "foreign", "vllm", SMALL, "answering")
     ]
-    assert door.get(f"{SERVED}?path=managed")["items"] == []
+    managed = door.client.get(f"/api/v1{SERVED}?path=managed", headers=door.headers)
+    assert managed.json()["items"] == []
     detail = door.get(THEIRS)
     assert detail["replicas"][0]["ready"]
     assert any(e["reason"] == "Scheduled" for e in detail["events"])
