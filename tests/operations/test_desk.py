@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable
 
 import pytest
+from tests.operations import toys
 from tests.operations.conftest import LONG, House, Program
 from tests.operations.world import World
 
 from instantstart.base import problems
 from instantstart.operations.record import HOLDING, Operation, StageStatus
+from instantstart.operations.ticking import left_behind
 from instantstart.store.records import OperationFilter
 
 
@@ -153,6 +156,14 @@ def test_a_cancel_says_what_it_leaves_behind_and_a_retry_forgets_it(house: House
     house.world.mark("open/a")
     done = house.until(house.engine.retry(operation.id, "id-person"), "succeeded")
     assert (done.problem, done.next_step) == (None, None)
+
+
+def test_a_spec_that_cannot_be_read_any_more_leaves_nothing_to_tell(house: House) -> None:
+    operation = house.start("toy.leaving", "a", seconds=600)
+    row = house.store.operations.get(operation.id)
+    stages = house.store.operations.stages(operation.id)
+    assert left_behind(toys.LEAVING, dataclasses.replace(row, spec={"nobody": 1}), stages) is None
+    assert left_behind(toys.GATE, row, stages) is None
 
 
 def test_what_never_began_leaves_nothing(house: House) -> None:
