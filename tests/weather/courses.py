@@ -70,7 +70,8 @@ def run(ground: Ground, course: Course, profile: Profile, expected: Worlds | Non
         wrong += [f"{each.workflow} in {profile.name}: {fault}" for fault in faults]
         assert not stuck, "\n".join([*wrong, f"not even in fair weather: {_told(turned, set())}"])
     assert not wrong, "\n".join(wrong)
-    assert expected is None or strikes or not profile.strikes, "no call was ever struck, so nothing was proven"
+    is_of_a_cluster = "tag" in course.scenarios[0].declared.spec.model_fields  # a purchase asks nobody's Kubernetes
+    assert expected is None or strikes or not (profile.strikes and is_of_a_cluster), "no call was ever struck, so nothing was proven"
     return found
 
 
