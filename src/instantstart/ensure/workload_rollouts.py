@@ -27,12 +27,14 @@ class Rollout:
     generation: int
     why: str = ""
     kind: str = ""
+    code: str = ""
     next_step: str | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
     def hopeless(self, waited_seconds: float) -> bool:
         """Whether it fails, and has had its time to mend itself."""
-        return self.kind == "failing" and waited_seconds >= _PATIENCE_SECONDS
+        by_itself = self.code.startswith(("image.", "container."))  # a node may come, an image that is not there does not
+        return (self.kind == "failing" or (self.kind == "blocked" and by_itself)) and waited_seconds >= _PATIENCE_SECONDS
 
 
 def look(room: Any, where: Site, namespace: str, name: str) -> Rollout:
@@ -50,7 +52,9 @@ def look(room: Any, where: Site, namespace: str, name: str) -> Rollout:
     updated_ready = int(((newest or {}).get("status") or {}).get("readyReplicas", 0))
     told = _why(room, where, kube, live, newest)
     if told is not None:
-        return Rollout(False, wanted, ready, updated_ready, generation, told.text, told.kind, told.next_step or None, told.evidence)
+        return Rollout(
+            False, wanted, ready, updated_ready, generation, told.text, told.kind, told.code, told.next_step or None, told.evidence
+        )
     why = f"{updated_ready} of {wanted} pods of the newest settings are ready"
     leaving = total - updated
     return Rollout(False, wanted, ready, updated_ready, generation, f"{why}; {leaving} older ones are to go" if leaving > 0 else why)

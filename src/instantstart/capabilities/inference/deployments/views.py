@@ -165,7 +165,7 @@ def _state(live: Resource, pods: Sequence[Resource]) -> tuple[str, str | None]:
     if not _open(live):
         return ("ready", None) if int(live["spec"].get("replicas", 1)) else ("stopped", "It is scaled to no pods.")
     told = pending.explain(list(pods)) if pods else None
-    failing = told is not None and told.kind == "failing"
+    failing = told is not None and (told.kind == "failing" or told.code.startswith("image."))
     return "failing" if failing else "rolling_out", told.text if told else "Its pods are being made."
 
 
