@@ -43,6 +43,7 @@ def _calls(api: Mlflow) -> list[Callable[[], Any]]:
     return [
         lambda: api.experiments(),
         lambda: api.experiment_named("x"),
+        lambda: api.experiment("0"),
         lambda: list(api.each_run(["0"])),
         lambda: api.run("x"),
         lambda: api.history("x", "loss"),

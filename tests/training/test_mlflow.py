@@ -39,8 +39,7 @@ def test_a_server_is_made_with_its_way_for_the_pods_and_taken_away_again(tracked
     made = tracked.create(Kind.tracking_server, "team-a", namespaces=["default", "kube-public"])
     assert made.problem is None, made.problem
     assert "takes up to 25 minutes" in made.sentences("usable")
-    arn = made.result["arn"]
-    assert made.result["variables"] == {"MLFLOW_TRACKING_URI": arn}
+    arn = made.result["tracking_uri"]
     store = f"{where.names.data_bucket}/mlflow/team-a"
     granted = {(s["Action"][0], tuple(s["Resource"])) for s in policy(tracked)}
     assert ("sagemaker-mlflow:*", (arn,)) in granted
@@ -95,7 +94,7 @@ def test_a_lost_answer_makes_no_second_one(tracked: Tracked) -> None:
     assert made.problem is None, made.problem
     assert len([s for s in tracking.list_all(tracked.where.aws) if s.name == "lost"]) == 1
     assert len([c for c in sandbox.calls(since) if c["operation"] == "CreateMlflowApp" and not c["error"]]) <= 1
-    assert tracked.turn("mlflow.delete", kind="app", name="lost", arn=made.result["arn"]).problem is None
+    assert tracked.turn("mlflow.delete", kind="app", name="lost", arn=made.result["tracking_uri"]).problem is None
 
 
 def test_what_others_made_is_never_taken_over_or_away(tracked: Tracked) -> None:

@@ -41,7 +41,7 @@ def tracked(standing: Job, door: Door) -> Tracked:
     for name in (HERE, THERE):
         made = found.create(Kind.app, name)
         assert made.problem is None, made.problem
-        found.arns[name] = made.result["arn"]
+        found.arns[name] = made.result["tracking_uri"]
     api = found.app(HERE)
     for number in (1, 2):
         params = {"lr": f"0.{number}", "model": "gpt"}
@@ -54,7 +54,7 @@ def tracked(standing: Job, door: Door) -> Tracked:
             tags={"instantstart.job": f"job-{number}"},
             started=1_700_000_000_000 + number,
         )
-    record(api, "alpha", EVIL, [1.0, math.nan, math.inf], status="FAILED", params={"note": EVIL})
+    record(api, "alpha", EVIL, [1.0, math.inf, math.nan], status="FAILED", params={"note": EVIL})
     parent = record(api, "sweep", "parent", [0.5])
     record(api, "sweep", "child", [0.4], parent=parent, params={f"p{n}": str(n) for n in range(150)})
     return found

@@ -128,6 +128,10 @@ class Mlflow:
         except problems.NotFound:
             return None
 
+    def experiment(self, experiment_id: str) -> Experiment:
+        """One experiment. Raises NotFound."""
+        return _experiment(self._read("GET", "experiments/get", {"experiment_id": experiment_id})["experiment"])
+
     def runs(self, search: Search) -> tuple[list[Run], str | None]:
         """A page of runs, and the cursor of the next."""
         body: dict[str, Any] = {"experiment_ids": list(search.experiment_ids), "max_results": search.limit, "run_view_type": "ACTIVE_ONLY"}
@@ -220,7 +224,8 @@ class Mlflow:
         if code == _NOT_FOUND or refusal.status == 404:
             return problems.NotFound("mlflow.not_found", said or f"{self.place.arn} does not know that.", evidence=evidence)
         if refusal.status == 409:
-            return problems.Conflict("mlflow.not_active", said or f"{self.place.arn} is not active.", evidence=evidence)
+            told = said or f"{self.place.arn} is not active."
+            return problems.Conflict("mlflow.not_active", told, hint="Wait until it is usable, or start it.", evidence=evidence)
         if code == _EXISTS:
             return problems.Conflict("mlflow.exists", said, evidence=evidence)
         return problems.Invalid("mlflow.refused", f"MLflow refused {evidence['operation']}: {said or refusal.status}", evidence=evidence)

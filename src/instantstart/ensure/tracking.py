@@ -133,7 +133,7 @@ def _full(kind: Kind, told: Mapping[str, Any]) -> Server:
         arn=str(told["Arn" if is_app else "TrackingServerArn"]),
         status=status,
         is_usable=usable,
-        why=_why(name, status, usable=usable, active=active),
+        why=_why(kind, name, status, usable=usable, active=active),
         version=told.get("MlflowVersion"),
         size=told.get("TrackingServerSize"),
         artifact_store=told.get("ArtifactStoreUri"),
@@ -142,11 +142,11 @@ def _full(kind: Kind, told: Mapping[str, Any]) -> Server:
     )
 
 
-def _why(name: str, status: str, *, usable: bool, active: bool) -> str:
+def _why(kind: Kind, name: str, status: str, *, usable: bool, active: bool) -> str:
     if usable:
         return f"{name} answers."
     if status == "Creating":
-        return f"SageMaker is making {name}; that takes up to 25 minutes."
+        return f"SageMaker is making {name}; that takes {'some minutes' if kind is Kind.app else 'up to 25 minutes'}."
     if status in PASSING:
         return f"{name} is {status}."
     if status == "Stopped":

@@ -133,7 +133,7 @@ def verify_access(room: Room, run: Run) -> Outcome:
         return Wait(3, broken[0].detail)
     server = _server(hands.where, run)
     accounts = [account.label for account in chain.accounts]
-    return Done({"arn": server.arn, "role": chain.role, "service_accounts": accounts, "variables": {"MLFLOW_TRACKING_URI": server.arn}})
+    return Done({"tracking_uri": server.arn, "role": chain.role, "service_accounts": accounts})
 
 
 def _chain(room: Room, run: Run) -> tuple[Hands, Chain]:

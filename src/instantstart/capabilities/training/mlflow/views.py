@@ -206,7 +206,9 @@ def _searched(api: Mlflow, search: Search) -> tuple[list[Run], str | None]:
 
 def get_run(room: Room, tag: str, asked: Asked, run_id: str) -> told.RunItem:
     """One run. Raises NotFound."""
-    return told.run_item(_api(room, tag, asked).run(run_id), {})
+    api = _api(room, tag, asked)
+    run = api.run(run_id)
+    return told.run_item(run, {run.experiment_id: api.experiment(run.experiment_id).name})
 
 
 def read_history(room: Room, tag: str, asked: Asked, wanted: tuple[Sequence[str], Sequence[str]], most: int) -> MetricHistory:
