@@ -224,8 +224,8 @@ class Mlflow:
         if code == _NOT_FOUND or refusal.status == 404:
             return problems.NotFound("mlflow.not_found", said or f"{self.place.arn} does not know that.", evidence=evidence)
         if refusal.status == 409:
-            told = said or f"{self.place.arn} is not active."
-            return problems.Conflict("mlflow.not_active", told, hint="Wait until it is usable, or start it.", evidence=evidence)
+            sentence = said or f"{self.place.arn} is not active."
+            return problems.Conflict("mlflow.not_active", sentence, hint="Wait until it is usable, or start it.", evidence=evidence)
         if code == _EXISTS:
             return problems.Conflict("mlflow.exists", said, evidence=evidence)
         return problems.Invalid("mlflow.refused", f"MLflow refused {evidence['operation']}: {said or refusal.status}", evidence=evidence)
