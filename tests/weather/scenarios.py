@@ -93,10 +93,12 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("training_job.submit", "training_job.delete"), "need an operator; pods run as processes (tests/training)"),
     "mlflow.share": "needs MLflow's own server on both sides, a process of this machine (tests/training)",
     **dict.fromkeys(
-        ("model_deployment.create", "model_deployment.update", "model_deployment.scale", "model_deployment.delete")
-        + ("model_pool.create", "model_pool.scale", "model_pool.delete", "model_binding.create", "model_binding.delete")
-        + ("sglang_router.create", "sglang_router.delete", "autoscaler.create", "autoscaler.delete")
-        + ("inference_endpoint.create", "inference_endpoint.update", "inference_endpoint.delete"),
+        (
+            *("model_deployment.create", "model_deployment.update", "model_deployment.scale", "model_deployment.delete"),
+            *("model_pool.create", "model_pool.scale", "model_pool.delete", "model_binding.create", "model_binding.delete"),
+            *("sglang_router.create", "sglang_router.delete", "autoscaler.create", "autoscaler.delete"),
+            *("inference_endpoint.create", "inference_endpoint.update", "inference_endpoint.delete"),
+        ),
         "its servers run as processes of this machine (tests/inference)",
     ),
 }
