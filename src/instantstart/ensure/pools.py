@@ -1,7 +1,7 @@
 """Warm workers and whom they work for: one label, changed only while it says what was believed, and never lost to a scale-in.
 
 A worker is a pod of a pool; ``business`` says whose it is. A binding is a Service for one business: it selects by that label, and its
-annotation keeps how many workers the business is to have, so that one that dies is replaced by another (docs/decisions/0011).
+annotation keeps how many workers the business is to have, so that one that dies is replaced by another (docs/decisions/0014).
 
 Order of the two writes. Assign: label, then count. Release: count, then label. Whatever is cut off in between leaves more workers bound
 than counted, never fewer; ``settle`` then raises the count. Fewer bound than counted means only one thing: a worker was lost.
