@@ -90,13 +90,15 @@ function State({ logs, paused }: { logs: Logs; paused: boolean }) {
   return <StatusIndicator type="success">Live</StatusIndicator>;
 }
 
+const count = (number: number, what: string) => `${number} ${what}${number === 1 ? "" : "s"}`;
+
 function told(logs: Logs, shown: number, paused: readonly LogLine[] | null): string {
   const waiting = logs.places.filter((each) => each.state === "waiting");
   const parts = [
-    `${shown} lines of ${logs.places.length} containers`,
+    `${count(shown, "line")} of ${count(logs.places.length, "container")}`,
     logs.forgotten > 0 && `${logs.forgotten} older ones are no longer in this page: download has them`,
     paused && `${logs.lines.length - paused.length + logs.forgotten} came since the pause`,
-    waiting.length > 0 && `${waiting.length} containers have not begun (${waiting[0]!.because ?? "waiting"})`,
+    waiting.length > 0 && `${count(waiting.length, "container")} not begun (${waiting[0]!.because ?? "waiting"})`,
   ];
   return `${parts.filter(Boolean).join("; ")}.`;
 }

@@ -30,7 +30,7 @@ export function Section({ title, says, questions, answers, errors, set, open = f
   const [expanded, setExpanded] = useState(open);
   const wrong = questions.filter((each) => errors[each.place]).length;
   return (
-    <ExpandableSection variant="container" headerText={title} headerDescription={wrong ? `${wrong} answers are refused.` : says} expanded={expanded || wrong > 0} onChange={({ detail }) => setExpanded(detail.expanded)}>
+    <ExpandableSection variant="container" headerText={title} headerDescription={wrong ? `${wrong === 1 ? "One answer is" : `${wrong} answers are`} refused.` : says} expanded={expanded || wrong > 0} onChange={({ detail }) => setExpanded(detail.expanded)}>
       <ColumnLayout columns={2}>
         {questions.map((each) => (
           <Ask key={each.place} question={each} value={answers[each.place]} error={errors[each.place]} onChange={(value) => set(each.place, value)} />
