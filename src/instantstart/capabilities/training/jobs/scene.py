@@ -138,7 +138,10 @@ def _places(ask: SubmitTarget, facts: Facts) -> list[Finding]:
     found = []
     if facts.offer is None:
         found.append(Finding("instance_type", "fail", str(facts.offer_problem), "Choose a type of the cluster's groups."))
-    group = ask.instance_group
+    group, types = ask.instance_group, sorted({t for t in facts.group_types.values() if t})
+    if types and ask.instance_type not in types:
+        told = f"No instance group of the cluster has {ask.instance_type}; it has {', '.join(types)}."
+        found.append(Finding("instance_type", "warn", told, "Add a group of this type, or choose one that is there: until then it waits."))
     if group and facts.group_types and group not in facts.group_types:
         there = ", ".join(sorted(facts.group_types)) or "none"
         found.append(
@@ -157,7 +160,8 @@ def _places(ask: SubmitTarget, facts: Facts) -> list[Finding]:
 
 def _resources(ask: SubmitTarget, settled: Settled) -> str:
     each = ", ".join(f"{name} {value}" for name, value in settled.sizing.resources.items())
-    return f"{ask.nodes} x {ask.instance_type}, each with {each}; {settled.processes} processes on each."
+    workers = f"{settled.processes} process{'es' if settled.processes > 1 else ''}"
+    return f"{ask.nodes} x {ask.instance_type}, each with {each}; {workers} on each."
 
 
 def _network(ask: SubmitTarget, facts: Facts, settled: Settled) -> list[Finding]:
@@ -204,7 +208,7 @@ def _identities(ask: SubmitTarget, facts: Facts) -> list[Finding]:
     found = []
     if not facts.account:
         told = f"There is no service account {ask.runs_under} in {ask.namespace}."
-        tracked = "Let pods of the namespace log to MLflow first (mlflow_access_grant), or name another account that may."
+        tracked = "Let pods of the namespace log to MLflow first, or name another account that may."
         found.append(Finding("service_account", "fail", told, "Make it, or leave it out." if ask.service_account else tracked))
     for name, at in ask.secret_env.items():
         keys = facts.secrets.get(at.secret)
