@@ -21,7 +21,8 @@ _SECRET_TEXT = re.compile(
     r"|Bearer\s+[\w.~+/=-]{12,}"
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
     r"|\bhf_[A-Za-z0-9]{20,}"
-    r"|\bist_[A-Za-z0-9_-]{16,})"  # our own tokens
+    r"|\bist_[A-Za-z0-9_-]{16,}"  # our own tokens
+    r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@))"  # who may enter at an address
 )
 
 

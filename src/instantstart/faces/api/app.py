@@ -27,6 +27,7 @@ from instantstart.faces.api import (
     queries,
     static,
     streams,
+    support,
 )
 from instantstart.faces.api.auth import Attempts, Authentication
 from instantstart.faces.api.gate import Gate
@@ -65,7 +66,7 @@ def build(
     app.state.room = room
     app.state.sign_in_attempts = Attempts()
     problems.install(app)
-    for router in (operations.router, streams.router, log_stream.router, identities.router, *routers, model_streams.router):
+    for router in (operations.router, streams.router, log_stream.router, identities.router, support.router, *routers, model_streams.router):
         app.include_router(router, prefix=API)
     app.include_router(health.router)
     app.include_router(metrics.router)

@@ -39,6 +39,7 @@ from instantstart.faces.cli import (
     show,
     steps,
     storage,
+    support,
 )
 
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
@@ -90,6 +91,7 @@ app.add_typer(serving.autoscalers, name="autoscaler")
 app.add_typer(storage.objects, name="object")
 app.add_typer(storage.images, name="image")
 app.add_typer(agents.app, name="agent")
+app.add_typer(support.app, name="support")
 app.add_typer(database.app, name="database")
 app.add_typer(access.tokens, name="token")
 app.add_typer(access.context, name="context")

@@ -1,0 +1,40 @@
+"""The support bundle: an administrator's, useful, and without a secret of any kind."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from instantstart.base import log
+
+Sign = Callable[..., dict[str, str]]
+SECRETS = ("hunter2", "AKIAABCDEFGHIJKLMNOP", "hf_abcdefghijklmnopqrstuvwx")
+
+
+def test_it_is_an_administrators(client: TestClient, sign: Sign) -> None:
+    assert client.get("/api/v1/support-bundle").status_code == 401
+    assert client.get("/api/v1/support-bundle", headers=sign("operator")).status_code == 403
+
+
+def test_it_tells_what_happened_and_no_secret(client: TestClient, sign: Sign, token: Callable[..., str], room: Any) -> None:
+    admin = token("admin")
+    headers = {"Authorization": f"Bearer {admin}"}
+    made = client.post("/api/v1/clusters", headers=headers, json={"tag": "demo", "zone": "use1-az1"})
+    assert made.status_code == 202, made.text
+    operation = made.json()["id"]
+    room.engine.move(operation, "failed", f"token {SECRETS[1]} and {SECRETS[2]} and {admin}")
+    answer = client.get("/api/v1/support-bundle", headers=headers)
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        files = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert {"README.txt", "about.json", "settings.json", "clusters.json", "operations.json", "metrics.txt"} <= set(files)
+    assert operation in files["operations.json"]
+    assert log.redact("postgresql://u:hunter2@db/x") == "postgresql://[redacted]@db/x"  # as it would stand in settings.json
+    assert json.loads(files[f"events/{operation}.json"])
+    whole = "\n".join(files.values())
+    assert not [secret for secret in (*SECRETS, admin) if secret in whole]
