@@ -107,3 +107,28 @@ def test_the_next_step_is_a_sentence_with_a_verb() -> None:
     assert next_step("blocked", advised) == "Grant it. Then retry the operation; it goes on where it stopped."
     told = problems.Denied("toy.x", "No.", hint="Look, then retry the operation.")
     assert next_step("blocked", told) == "Look, then retry the operation."
+
+
+def test_what_was_mended_a_moment_ago_is_left_alone_for_a_while(house: House) -> None:
+    keeper = house.engine._keeper
+    assert keeper._may_mend("one")
+    assert not keeper._may_mend("one")
+    assert keeper._may_mend("another")
+
+
+def test_a_cancel_that_another_replica_wrote_takes_effect_here(house: House) -> None:
+    operation = house.start("toy.gate", "a", seconds=600)
+    house.until(operation, "waiting")
+    house.store.operations.update(operation.id, cancel_by="id-elsewhere")
+    house.engine._keeper.pass_cancels()
+    assert "Cancelled by id-elsewhere" in house.messages(house.until(operation, "cancelled"))
+
+
+def test_a_loop_that_has_ended_is_not_woken(house: House) -> None:
+    house.engine.shutdown()
+    house.engine._durable.wake("anything")
+
+
+def test_a_spec_may_be_given_as_its_model(house: House) -> None:
+    given = house.engine.start("toy.already", toys.Build(name="a"), caller="id-toy")[0]
+    assert house.until(given, "succeeded").spec["name"] == "a"
