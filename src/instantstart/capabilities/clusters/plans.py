@@ -7,7 +7,7 @@ from instantstart.capabilities.clusters import rules, specs, stages
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
-from instantstart.ensure import addons, belongings, filesystems, hyperpod, manifests, network_plugin, sites
+from instantstart.ensure import addons, belongings, filesystems, hyperpod, manifests, network_plugin, sites, tracking
 from instantstart.ensure.findings import Finding, refusal
 from instantstart.ensure.sites import Site
 
@@ -110,7 +110,16 @@ def plan_delete(room: Room, where: Site, delete_data: bool) -> Plan:
         *(f"{each} WITH ITS DATA" for each in systems if delete_data),
     )
     keep = () if delete_data else (f"bucket {derived.data_bucket}, if it holds data",)
-    return Plan(remove=remove, keep=keep, warnings=tuple(warnings))
+    return Plan(remove=remove, keep=(*keep, *_tracking(where)), warnings=tuple(warnings))
+
+
+def _tracking(where: Site) -> tuple[str, ...]:
+    """Tracking servers and apps of MLflow: they hold history, and outlive the cluster."""
+    try:
+        ours = [server for server in tracking.list_all(where.aws) if server.cluster == where.tag]
+    except problems.Problem as problem:
+        return (f"tracking servers and apps of MLflow, which could not be listed: {problem.detail}",)
+    return tuple(f"MLflow {server.kind.replace('_', ' ')} {server.name}, with the runs in it; delete it by itself" for server in ours)
 
 
 def deletable(where: Site, target: specs.DeleteTarget) -> specs.DeleteTarget:
@@ -132,7 +141,7 @@ def _plan_delete_imported(room: Room, where: Site, delete_data: bool) -> Plan:
     spared = [] if delete_data or data not in remove else [f"{data}, if it holds data"]
     return Plan(
         remove=(f"in account {where.names.account}, region {where.names.region}:", *remove),
-        keep=(f"EKS cluster {where.eks_cluster}, its network and whatever others made", *spared),
+        keep=(f"EKS cluster {where.eks_cluster}, its network and whatever others made", *spared, *_tracking(where)),
         warnings=(*warnings, *_running_work(room, where)),
     )
 
