@@ -48,6 +48,18 @@ def test_the_servers_refusals_land_on_their_fields(console: Page, server: Contro
     expect(console.get_by_label("Tag")).not_to_have_attribute("aria-invalid", "true")
 
 
+def test_the_form_of_a_training_job_follows_its_framework_and_takes_refusals(console: Page, server: ControlPlane) -> None:
+    console.goto(f"{server.url}/clusters/none/submit-job")
+    expect(console.get_by_label("Script", exact=False).first).to_be_visible()
+    console.get_by_text("Any container").click()
+    expect(console.get_by_label("Command", exact=False).first).to_be_visible()
+    console.get_by_role("button", name="Preview").click()
+    expect(console.get_by_text("name is required.", exact=True)).to_be_visible()
+    expect(console.get_by_text("image is required.", exact=True)).to_be_visible()
+    console.locator("input[name=name]").fill("a-job")
+    expect(console.get_by_text("name is required.", exact=True)).not_to_be_visible()
+
+
 def test_the_preflight_shows_what_stands_in_the_way_and_a_job_begun_anyway_stops_there(console: Page, server: ControlPlane) -> None:
     console.goto(f"{server.url}/clusters/create")
     console.get_by_label("Tag").fill("too-many")

@@ -28,6 +28,7 @@ def test_a_cluster_is_made_and_deleted_through_a_reload_and_a_killed_server(cons
     messages = _messages(console)
     assert len(messages) == len(set(_sequence(server, address))) > 20
     _is_shown_whole(console, server)
+    _its_logs_outlive_a_kill(console, server)
     _is_deleted_with_friction(console, server)
 
 
@@ -95,6 +96,21 @@ def _is_shown_whole(console: Page, server: ControlPlane) -> None:
     expect(console.get_by_role("table", name="Events of the cluster").get_by_text("hyperpod", exact=True).first).to_be_visible()
     console.reload()
     expect(console.get_by_role("tab", name="Events")).to_have_attribute("aria-selected", "true")
+
+
+def _its_logs_outlive_a_kill(console: Page, server: ControlPlane) -> None:
+    console.goto(f"{server.url}/clusters/{TAG}?tab=logs&namespace=kube-system&selector=k8s-app%3Dkube-dns")
+    lines = console.get_by_role("log").locator(".is-log-row")
+    expect(lines.filter(has_text="this container is simulated")).to_have_count(2)
+    expect(console.get_by_text("Live", exact=True)).to_be_visible()
+    server.kill()
+    expect(console.get_by_text("Connection lost, trying again")).to_be_visible()
+    server.start()
+    expect(console.get_by_text("Live", exact=True)).to_be_visible()
+    expect(lines.filter(has_text="this container is simulated")).to_have_count(2)  # taken up where it was: nothing twice
+    console.get_by_label("Find in the logs").fill("no such words")
+    console.keyboard.press("Enter")
+    expect(lines).to_have_count(0)
 
 
 def _is_deleted_with_friction(console: Page, server: ControlPlane) -> None:
