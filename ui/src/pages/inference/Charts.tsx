@@ -42,12 +42,14 @@ function Chart({ title, unit, lines, samples, loading }: (typeof CHARTS)[number]
   const times = samples.map((each) => new Date(each.at));
   return (
     <div>
-      <Box variant="h3">{title}</Box>
+      <Box variant="h3" padding={{ bottom: "s" }}>
+        {title}
+      </Box>
       <LineChart
         series={series}
         xScaleType="time"
         xDomain={times.length > 1 ? [times[0]!, times.at(-1)!] : undefined}
-        yDomain={[0, Math.max(...values, unit === "share" ? 1 : 0.001) * (unit === "share" ? 1 : 1.1)]}
+        yDomain={[0, unit === "share" ? 1 : Math.max(1, ...values) * 1.1]}
         height={180}
         hideFilter
         hideLegend={lines.length === 1}

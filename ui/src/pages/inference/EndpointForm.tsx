@@ -3,9 +3,10 @@ import FormField from "@cloudscape-design/components/form-field";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import Textarea from "@cloudscape-design/components/textarea";
 import { useState } from "react";
+import { useSchema } from "../../api/schema";
 import { SchemaForm } from "../../components/SchemaForm";
 import type { Values } from "../../components/SchemaField";
-import { GROUPS, linesOf, mappingOf, pairsOf, wordsOf } from "./settings";
+import { GROUPS, hiddenFor, linesOf, mappingOf, pairsOf, wordsOf } from "./settings";
 import { Triggers } from "./Triggers";
 
 interface Props {
@@ -40,10 +41,12 @@ function GroupOf({ group, values, errors, editing, onChange }: { group: Group; v
   const [open, setOpen] = useState(FIRST.has(group.name) || Object.keys(values).length > 0);
   const set = (name: string, value: unknown) => onChange({ ...values, [name]: value });
   const wrong = Object.keys(own).length > 0;
+  const fields = useSchema(group.schema).data ?? [];
+  const without = [...group.without, ...(group.name === "source" ? hiddenFor(fields, values) : [])];
   return (
     <ExpandableSection variant="container" headerText={group.title} headerDescription={group.says} expanded={open || wrong} onChange={({ detail }) => setOpen(detail.expanded)}>
       <SpaceBetween size="l">
-        <SchemaForm schema={group.schema} without={group.without} form={{ values, errors: own, set }} error={null} />
+        <SchemaForm schema={group.schema} without={without} form={{ values, errors: own, set }} error={null} />
         {group.name === "server" && <Words values={values} errors={own} editing={editing} set={set} />}
         {group.name === "autoscaling" && <Triggers triggers={(values["triggers"] as Values[] | undefined) ?? []} errors={own} onChange={(triggers) => set("triggers", triggers)} />}
       </SpaceBetween>
@@ -60,7 +63,7 @@ function Words({ values, errors, editing, set }: { values: Values; errors: Recor
     set(name, text.trim() === "" ? undefined : told);
   };
   return (
-    <>
+    <SpaceBetween size="l">
       <FormField label="Arguments" description="One word a line; no shell reads them." errorText={errors["args"]}>
         <Textarea value={typed.args} rows={5} spellcheck={false} placeholder={"--model\n/opt/ml/model"} onChange={({ detail }) => change("args", detail.value)} />
       </FormField>
@@ -72,6 +75,6 @@ function Words({ values, errors, editing, set }: { values: Values; errors: Recor
           <Textarea value={typed.env} rows={3} spellcheck={false} onChange={({ detail }) => change("env", detail.value)} />
         </FormField>
       )}
-    </>
+    </SpaceBetween>
   );
 }

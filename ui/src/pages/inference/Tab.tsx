@@ -62,10 +62,10 @@ export function InferenceTab({ cluster }: { cluster: string }) {
         }
         columnDefinitions={[
           { id: "name", header: "Name", isRowHeader: true, cell: (each) => <RouterLink href={addressOf({ cluster, ...each })}>{`${each.namespace}/${each.name}`}</RouterLink> },
-          { id: "state", header: "State", cell: (each) => <StateOf served={each} /> },
+          { id: "state", header: "State", minWidth: 190, cell: (each) => <StateOf served={each} /> },
           { id: "path", header: "Path", cell: (each) => PATHS[each.path] ?? each.path },
           { id: "part", header: "Part", cell: (each) => words(each.part.replace(/-/g, " ")) },
-          { id: "model", header: "Model", cell: (each) => <span className="is-wrap">{each.model ?? "-"}</span> },
+          { id: "model", header: "Model", minWidth: 180, cell: (each) => <span className="is-wrap">{each.model ?? "-"}</span> },
           { id: "engine", header: "Engine", cell: (each) => each.engine },
           { id: "ready", header: "Ready", cell: (each) => `${each.ready}/${each.replicas}` },
           { id: "load", header: "Running, waiting", cell: (each) => (each.running === null || each.running === undefined ? "-" : `${each.running}, ${each.waiting ?? 0}`) },

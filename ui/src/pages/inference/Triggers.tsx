@@ -5,9 +5,10 @@ import FormField from "@cloudscape-design/components/form-field";
 import Header from "@cloudscape-design/components/header";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import Textarea from "@cloudscape-design/components/textarea";
+import { useSchema } from "../../api/schema";
 import { SchemaForm } from "../../components/SchemaForm";
 import type { Values } from "../../components/SchemaField";
-import { mappingOf, pairsOf } from "./settings";
+import { hiddenFor, mappingOf, pairsOf } from "./settings";
 
 interface Props {
   triggers: Values[];
@@ -41,11 +42,12 @@ function inside(errors: Record<string, string>, prefix: string): Record<string, 
 
 function One({ trigger, errors, onChange, onRemove }: { trigger: Values; errors: Record<string, string>; onChange: (value: Values) => void; onRemove: () => void }) {
   const set = (name: string, value: unknown) => onChange({ ...trigger, [name]: NUMBERS.has(name) ? numberOf(value) : value });
+  const fields = useSchema("Trigger").data ?? [];
   const dimensions = (trigger["dimensions"] as { name: string; value: string }[] | undefined) ?? [];
   return (
     <Container header={<Header variant="h3" actions={<Button formAction="none" onClick={onRemove}>Remove</Button>}>{String(trigger["name"] || "New trigger")}</Header>}>
       <SpaceBetween size="m">
-        <SchemaForm schema="Trigger" without={["dimensions"]} form={{ values: trigger, errors, set }} error={null} />
+        <SchemaForm schema="Trigger" without={["dimensions", ...hiddenFor(fields, trigger)]} form={{ values: trigger, errors, set }} error={null} />
         {trigger["type"] === "cloudwatch" && (
           <FormField label="Dimensions" description="NAME=value, one a line." errorText={errors["dimensions"]}>
             <Textarea

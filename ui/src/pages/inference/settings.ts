@@ -15,6 +15,21 @@ export const GROUPS = [
 
 const GROUP_NAMES = new Set<string>(GROUPS.map((each) => each.name));
 
+/**
+ * Fields that are of another type than the chosen one: the server says of each whose it is ("s3, fsx: folder ..."). What was answered
+ * stays shown, so that nobody sends what is not seen.
+ */
+export function hiddenFor(fields: readonly { name: string; description: string; choices: string[] }[], values: Values): string[] {
+  const types = fields.find((each) => each.name === "type")?.choices ?? [];
+  const type = values["type"];
+  return fields.filter(({ name, description }) => isEmpty(values[name]) && isOfAnother(description, types, type)).map((each) => each.name);
+}
+
+function isOfAnother(description: string, types: string[], type: unknown): boolean {
+  const own = description.includes(":") ? description.slice(0, description.indexOf(":")).split(", ") : [];
+  return own.length > 0 && own.every((each) => types.includes(each)) && !own.includes(String(type));
+}
+
 /** Words one a line: a comma or a quote in one is a part of it. */
 export const linesOf = (words: unknown) => (Array.isArray(words) ? words.join("\n") : "");
 export const wordsOf = (text: string) => text.split(/\r?\n/).filter((line) => line !== "");
