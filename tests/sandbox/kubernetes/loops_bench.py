@@ -97,6 +97,10 @@ class Bench:
 
     async def __aexit__(self, *_: object) -> None:
         self.cluster.stop()
+        # processes that were killed are waited for: else their transports outlive the loop and complain from within the garbage collector
+        ending = [t for t in asyncio.all_tasks() if getattr(t.get_coro(), "__qualname__", "") == "_watch"]
+        if ending:
+            await asyncio.wait(ending, timeout=3)
         assert self.cluster.crashes == []
 
     async def settle(self) -> None:

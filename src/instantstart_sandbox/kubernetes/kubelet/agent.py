@@ -152,7 +152,9 @@ class Kubelet(Controller):
         wanted = {**state.identity(pod, node), "phase": phase, "conditions": conditions, "containerStatuses": main}
         if initial:
             wanted["initContainerStatuses"] = initial
-        await self.engine.write_status("pods", pod, wanted, self.client)
+        # the API server fills in empty times: they are no difference
+        known = {**pod, "status": {**status, "conditions": state.without_empty(status.get("conditions") or [])}}
+        await self.engine.write_status("pods", known, wanted, self.client)
 
     async def _admit(self, pod: Object) -> Object:
         now = self.now()

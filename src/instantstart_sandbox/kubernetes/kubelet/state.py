@@ -124,10 +124,11 @@ def conditions_of(pod: Object, initialized: bool, main: list[Object], facts: tup
         begun["message"] = f"containers with incomplete status: [{names}]"
     for kind, wanted in (("Initialized", begun), ("ContainersReady", ready), ("Ready", ready)):
         conditions = with_condition(conditions, {"type": kind, **wanted}, now)
-    return _without_stale_words(conditions or [])
+    return without_empty(conditions or [])
 
 
-def _without_stale_words(conditions: list[Object]) -> list[Object]:
+def without_empty(conditions: list[Object]) -> list[Object]:
+    """Conditions without fields that say nothing."""
     return [{k: v for k, v in c.items() if v not in ("", None)} for c in conditions]
 
 
