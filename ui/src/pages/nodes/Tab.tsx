@@ -42,11 +42,17 @@ export function NodesTab({ cluster }: { cluster: string }) {
   const pages = useCursors(`${cluster}/${contains}/${health}`);
   const query = { limit: PAGE_SIZE, cursor: pages.cursor, contains, health: (health || undefined) as (typeof HEALTH)[number] | undefined };
   const nodes = $api.useQuery("get", "/api/v1/clusters/{cluster}/nodes", { params: { path: { cluster }, query } }, { refetchInterval: REFRESH_MS, placeholderData: (before) => before });
+  const uncordon = $api.useMutation("post", "/api/v1/clusters/{cluster}/node-uncordons", { onSuccess: () => void nodes.refetch() });
   const names = chosen.map(nameOf);
+  const choose = (id: string) => (id === "uncordon" ? uncordon.mutate({ params: { path: { cluster } }, body: { nodes: names } }) : setAct(ACTS[id]!(cluster, names)));
   const options = [ANY, ...HEALTH.map((each) => ({ value: each, label: words(each) }))];
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={nodes.error} action={<Button onClick={() => void nodes.refetch()}>Try again</Button>} />
+      <ProblemAlert error={uncordon.error} />
+      {Object.entries(uncordon.data?.left ?? {}).map(([name, why]) => (
+        <Box key={name} color="text-status-warning">{`${name}: ${why}`}</Box>
+      ))}
       {nodes.data?.unknown && <Box color="text-status-warning">{nodes.data.unknown}</Box>}
       <Table
         items={nodes.data?.items ?? []}
@@ -69,9 +75,10 @@ export function NodesTab({ cluster }: { cluster: string }) {
                 { id: "replace", text: "Replace" },
                 { id: "check", text: "Start a deep health check" },
                 { id: "move", text: "Move to another group" },
+                { id: "uncordon", text: "Uncordon", description: "After a cancelled operation: pods may come again" },
                 { id: "delete", text: "Delete" },
               ]}
-              onItemClick={({ detail }) => setAct(ACTS[detail.id]!(cluster, names))}
+              onItemClick={({ detail }) => choose(detail.id)}
             >
               Actions
             </ButtonDropdown>
