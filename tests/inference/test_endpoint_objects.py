@@ -87,6 +87,13 @@ def strict(schema: Any) -> Any:
     return made
 
 
+def test_the_sagemaker_endpoint_bears_our_tag_and_only_where_there_is_one() -> None:
+    whole = objects.resource(wishes.target(wishes.everything(), CONFIG))
+    assert whole["spec"]["tags"] == [{"name": "instantstart.dev/cluster", "value": "demo"}]
+    assert "tags" not in objects.resource(wishes.target(wishes.plain(), CONFIG))["spec"]
+    assert whole["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "instantstart"
+
+
 def test_what_a_jumpstart_model_has_no_place_for_is_named() -> None:
     settings = wishes.jumpstart(server={"image": "x", "env": {"A": "b"}}, invocation_path="v1/completions")
     assert objects.foreign_to_jumpstart(settings) == ["server.image", "invocation_path"]

@@ -111,6 +111,11 @@ def test_an_operator_that_does_not_run_is_said(state: State) -> None:
     assert told == {"": "The inference operator is not ready: It is not there."}
 
 
+def test_a_service_whose_variable_breaks_the_server_is_told() -> None:
+    told = refused(wishes.plain(), wishes.facts(links=("vllm",)))
+    assert "VLLM_PORT" in told["/namespace"]
+
+
 def test_every_violation_is_told_at_once() -> None:
     settings = wishes.plain(cache={"l2": "redis"}, routing={"strategy": "session"}, server={"accelerators": None}, metrics={"port": 9000})
     assert set(refused(settings)) == {"/cache/redis_url", "/routing/session_key", "/server/accelerators", "/metrics/port"}

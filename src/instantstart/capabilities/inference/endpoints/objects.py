@@ -88,7 +88,10 @@ def resource(target: Any) -> Tree:
     """The whole object of a CreateTarget: what is applied."""
     labels = {MANAGED_BY: MANAGER, "app.kubernetes.io/name": target.name}
     metadata = {"name": target.name, "namespace": target.namespace, "labels": labels, "annotations": {names.CLUSTER_TAG: target.tag}}
-    return {"apiVersion": VERSION, "kind": target.kind, "metadata": metadata, "spec": build(target.settings, target.kind)}
+    spec = build(target.settings, target.kind)
+    if target.kind == CONFIG and target.settings.get("sagemaker_endpoint"):
+        spec["tags"] = [{"name": names.CLUSTER_TAG, "value": target.tag}]  # of the SageMaker endpoint: the cloud says whose it is
+    return {"apiVersion": VERSION, "kind": target.kind, "metadata": metadata, "spec": spec}
 
 
 def read(live: Mapping[str, Any]) -> Tree:

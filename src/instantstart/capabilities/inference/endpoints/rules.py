@@ -55,6 +55,8 @@ class Facts:
     namespace: bool = True
     #: references to Secrets that lead nowhere: (pointer, sentence)
     secrets: tuple[tuple[str, str], ...] = ()
+    #: Services of the namespace whose variables a server takes for its own
+    links: tuple[str, ...] = ()
     #: autoscalers of others on the same Deployment
     scalers: tuple[str, ...] = ()
     #: the suffix of AWS's addresses here
@@ -127,6 +129,9 @@ def _name(_settings: Tree, facts: Facts) -> Iterable[Finding]:
         yield _fail("namespace", "There is no such namespace in the cluster.", "Make the namespace, or choose another.")
     for told in facts.taken:
         yield _fail("name", told, "Choose another name.")
+    for name in facts.links:
+        told = f"The Service {name} of the namespace sets {name.upper()}_PORT in its pods: the server takes it for its own port, and ends."
+        yield _fail("namespace", told, f"Choose another namespace, rename that Service, or set {name.upper()}_PORT in server.env.")
     for pointer, told in facts.secrets:
         yield _fail(pointer, told)
     for other in facts.scalers:

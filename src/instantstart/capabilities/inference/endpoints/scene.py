@@ -15,7 +15,17 @@ from instantstart.base import problems, trees
 from instantstart.base.trees import Tree
 from instantstart.capabilities.inference.endpoints import parts, rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import accelerators, buckets, component_reads, component_state, endpoints, filesystems, hyperpod, metrics_workspace
+from instantstart.ensure import (
+    accelerators,
+    buckets,
+    component_reads,
+    component_state,
+    endpoints,
+    filesystems,
+    hyperpod,
+    metrics_workspace,
+    serving,
+)
 from instantstart.ensure import nodes as seen_nodes
 from instantstart.ensure.accelerators import Offer
 from instantstart.ensure.findings import Finding
@@ -69,6 +79,7 @@ def look(here: Scene, settings: Tree, fresh: bool, foreign: Sequence[str] = ()) 
         taken=tuple(_taken(here)) if fresh else (),
         namespace=not fresh or here.kube.find("Namespace", here.namespace) is not None,
         secrets=tuple(_secrets(here, filled)),
+        links=tuple(_links(here, filled)) if fresh else (),
         scalers=tuple(_scalers(here)) if filled.get("autoscaling") else (),
         suffix=here.where.aws.dns_suffix,
         foreign=tuple(foreign),
@@ -151,6 +162,15 @@ def _taken(here: Scene) -> list[str]:
     if there is None or (here.live is not None and endpoints.belongs(there, here.live)):
         return []
     return [f"A Deployment {here.namespace}/{here.name} is there already, and the operator's would bear the same name."]
+
+
+def _links(here: Scene, settings: Tree) -> list[str]:
+    """Services by whose name Kubernetes sets a variable that the server reads (case 58); the operator cannot switch that off."""
+    server = settings.get("server") or {}
+    engine = serving.engine_of([*(server.get("command") or ()), *(server.get("args") or ())], server.get("image"))
+    set_already = f"{engine.upper()}_PORT" in (server.get("env") or {})
+    there = engine != "custom" and not set_already and here.kube.find("Service", engine, here.namespace) is not None
+    return [engine] if there else []
 
 
 def _secrets(here: Scene, settings: Tree) -> list[tuple[str, str]]:
