@@ -6,7 +6,7 @@ import { away, fromResponse } from "./problems";
 /** What the server's own document says about one field of a request. */
 export interface FieldSchema {
   name: string;
-  kind: "string" | "integer" | "boolean" | "choice" | "choices" | "strings" | "mapping" | "complex";
+  kind: "string" | "integer" | "number" | "boolean" | "choice" | "choices" | "strings" | "mapping" | "complex";
   description: string;
   required: boolean;
   default?: unknown;
@@ -86,6 +86,6 @@ function kindOf(node: Node, items: Node | undefined): FieldSchema["kind"] {
   if (node.type === "array" && items?.properties) return "complex";
   if (node.type === "array") return items?.enum ? "choices" : "strings";
   if (node.type === "object") return node.patternProperties || typeof node.additionalProperties === "object" ? "mapping" : "complex";
-  if (node.type === "integer" || node.type === "boolean") return node.type;
+  if (node.type === "integer" || node.type === "number" || node.type === "boolean") return node.type;
   return "string";
 }

@@ -67,7 +67,7 @@ function Typed({ field, value, onChange }: Omit<Props, "error">) {
     <Input
       name={field.name}
       type={field.kind === "integer" ? "number" : "text"}
-      inputMode={field.kind === "integer" ? "numeric" : undefined}
+      inputMode={field.kind === "integer" ? "numeric" : field.kind === "number" ? "decimal" : undefined}
       placeholder={placeholder}
       value={text}
       spellcheck={false}
@@ -100,6 +100,7 @@ export function textOf(value: unknown): string {
 export function parse(field: FieldSchema, text: string): unknown {
   if (text === "") return undefined;
   if (field.kind === "integer") return /^-?\d+$/.test(text) ? Number(text) : text;
+  if (field.kind === "number") return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
   if (field.kind === "strings") return itemsOf(text);
   if (field.kind === "mapping") return mappingOf(text);
   return text;

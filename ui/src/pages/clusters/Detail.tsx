@@ -17,14 +17,13 @@ import { RouterLink } from "../../components/RouterLink";
 import { Status } from "../../components/Status";
 import { FeaturesTab } from "../features/Tab";
 import { FleetPanel } from "../fleet/Panel";
-import { InferenceTab } from "../inference/Tab";
 import { GroupsTab } from "../instance-groups/Tab";
 import { KarpenterTab } from "../karpenter/Tab";
 import { LogsTab } from "../logs/Tab";
-import { NodesTab } from "../nodes/Tab";
-import { NodesTab } from "../nodes/Tab";
 import { MlflowTab } from "../mlflow/Tab";
+import { NodesTab } from "../nodes/Tab";
 import { OperationTable } from "../operations/OperationTable";
+import { ServingTabs } from "../serving/Tabs";
 import { StorageTab } from "../storage/Tab";
 import { TrainingTab } from "../training/Tab";
 import { Overview } from "./Overview";
@@ -95,10 +94,10 @@ function Page({ detail }: { detail: Schemas["ClusterDetail"] }) {
           { id: "nodes", label: "Nodes", content: <NodesTab cluster={cluster.tag} /> },
           { id: "karpenter", label: "Karpenter", content: <KarpenterTab cluster={cluster.tag} /> },
           { id: "features", label: "Features", content: <FeaturesTab cluster={cluster.tag} /> },
-          { id: "inference", label: "Inference", content: <InferenceTab cluster={cluster.tag} /> },
+          { id: "inference", label: "Inference", content: <ServingTabs cluster={cluster.tag} /> },
           { id: "storage", label: "Storage", content: <StorageTab cluster={cluster.tag} /> },
-          { id: "mlflow", label: "MLflow", content: <MlflowTab cluster={cluster.tag} /> },
           { id: "training", label: "Training", content: <TrainingTab cluster={cluster.tag} /> },
+          { id: "mlflow", label: "MLflow", content: <MlflowTab cluster={cluster.tag} /> },
           { id: "logs", label: "Logs", content: <LogsTab cluster={cluster.tag} /> },
           { id: "operations", label: "Operations", content: <OperationTable filter={{ cluster: cluster.tag }} hidden={["cluster"]} header={<Header variant="h2">Operations</Header>} /> },
           { id: "events", label: "Events", content: <EventsTab cluster={cluster.tag} /> },
