@@ -164,7 +164,16 @@ def prepare(environ: MutableMapping[str, str]) -> tuple[dict[str, Any], list[str
         written.parent.mkdir(parents=True, exist_ok=True)
         written.write_text(settings, encoding="utf-8")
     Path(plan.folder_of(environ, plan.LOGS_VARIABLE)).mkdir(parents=True, exist_ok=True)
-    return config, plan.expand(plan.argv_of(config, environ), config, read_settings)
+    return config, plan.expand(plan.argv_of(config, environ), config, lambda path: _without_variables(read_settings(path), environ))
+
+
+def _without_variables(settings: Mapping[str, Any], environ: MutableMapping[str, str]) -> dict[str, Any]:
+    """MS-Swift's files may hold variables below ``ENV``: what is set already wins, and what the launcher gives is nobody else's."""
+    given = settings.get("ENV")
+    for name, value in given.items() if isinstance(given, dict) else ():
+        if name not in plan.RESERVED:
+            environ.setdefault(str(name), str(value))
+    return {name: value for name, value in settings.items() if name != "ENV"}
 
 
 def become(argv: Sequence[str]) -> NoReturn:

@@ -151,7 +151,10 @@ def test_runs_are_tagged_only_where_something_tracks_them() -> None:
 
 def test_the_scripts_travel_in_one_config_map_and_know_no_shell() -> None:
     made = recipe_scripts.config_map("default", recipe_scripts.EXAMPLE)
-    assert set(made["data"]) == {"plan.py", "run.py", "train.py"}
+    pinned = {"pytorch.txt", "llama_factory.txt", "ms_swift.txt", "verl.txt"}
+    assert set(made["data"]) == {"plan.py", "run.py", "train.py", *pinned}
+    lines = [line for name in pinned for line in made["data"][name].splitlines() if not line.startswith("#")]
+    assert all("==" in line for line in lines)
     assert made["metadata"]["name"] == recipe_scripts.config_map_name()
     folder = Path(recipes.path("launch/run.py")).parent
     for script in folder.glob("*.py"):

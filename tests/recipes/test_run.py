@@ -127,11 +127,15 @@ def test_each_framework_is_started_with_its_own_arguments(
 
 def test_a_configuration_file_of_ms_swift_is_read_in_the_container(container: Container) -> None:
     container.module("swift.cli.sft")
-    (container.project / "sft.yaml").write_text("model: /s3/models/a b\nlr: 1.0e-5\ntarget: [q, v]\nkw:\n  deep: true\n")
+    text = "model: /s3/models/a b\nlr: 1.0e-5\ntarget: [q, v]\nkw:\n  deep: true\nENV:\n  MLFLOW_TAGS: from the file\n"
+    (container.project / "sft.yaml").write_text(text)
+        "model: /s3/models/a b\nlr: 1.0e-5\ntarget: [q, v]\nkw:\n  deep: true\nENV:\n  MLFLOW_TAGS: from the file\n"
+    )
     config = {"recipe": "ms_swift", "command": "sft", "project": str(container.project), "config_file": "sft.yaml", "settings": {"lr": 2}}
     status, _, err = container.run({**config, "processes_per_node": 1})
     assert status == 0, err
     assert container.recorded()["argv"] == ["--model", "/s3/models/a b", "--target", "q", "v", "--kw", '{"deep": true}', "--lr", "2"]
+    assert container.recorded()["tags"] == "from the file"
 
 
 def test_the_status_and_the_output_of_a_command_are_passed_on_and_kept(container: Container) -> None:

@@ -16,7 +16,11 @@ from instantstart.base import problems
 from instantstart.ensure import recipes
 
 #: what the ConfigMap holds; the pod mounts it read-only at ``FOLDER``
-FILES = ("launch/plan.py", "launch/run.py")
+FILES = (
+    "launch/plan.py",
+    "launch/run.py",
+    *(f"requirements/{recipe}.txt" for recipe in ("pytorch", "llama_factory", "ms_swift", "verl")),
+)
 FOLDER = "/opt/instantstart"
 COMMAND = ("python3", f"{FOLDER}/run.py")
 #: KubeRay's ``entrypoint`` is a line for a shell: it holds no text of the person
