@@ -129,8 +129,6 @@ def test_a_configuration_file_of_ms_swift_is_read_in_the_container(container: Co
     container.module("swift.cli.sft")
     text = "model: /s3/models/a b\nlr: 1.0e-5\ntarget: [q, v]\nkw:\n  deep: true\nENV:\n  MLFLOW_TAGS: from the file\n"
     (container.project / "sft.yaml").write_text(text)
-        "model: /s3/models/a b\nlr: 1.0e-5\ntarget: [q, v]\nkw:\n  deep: true\nENV:\n  MLFLOW_TAGS: from the file\n"
-    )
     config = {"recipe": "ms_swift", "command": "sft", "project": str(container.project), "config_file": "sft.yaml", "settings": {"lr": 2}}
     status, _, err = container.run({**config, "processes_per_node": 1})
     assert status == 0, err
