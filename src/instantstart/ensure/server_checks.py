@@ -91,7 +91,7 @@ def observe(room: Any, where: Site, ask: Any) -> Facts:
     wanted = {s for s in (ask.token_secret, ask.api_key_secret) if s}
     return Facts(
         meant,
-        {t: _offer(where, kube, t, live) for t in types},
+        {t: _offer(where, kube, t, live, ask.gpus) for t in types},
         frozenset(s for s in wanted if not _has_token(kube, s, ask.namespace)),
         {v.claim_name: kube.find("PersistentVolumeClaim", v.claim_name, ask.namespace) for v in ask.volumes},
         frozenset(v.group for v in views if v.group),
@@ -101,11 +101,21 @@ def observe(room: Any, where: Site, ask: Any) -> Facts:
     )
 
 
-def _offer(where: Site, kube: KubeCluster, instance_type: str, live: Sequence[shapes.Node]) -> Offer | None:
+def _offer(where: Site, kube: KubeCluster, instance_type: str, live: Sequence[shapes.Node], gpus: int) -> Offer | None:
+    """What nodes of a type offer: those that have the accelerators, where any has; a node whose device plugin is not up yet shows none."""
+    fitting = [n for n in live if _is_type(n, instance_type) and max(nodes.view(n).gpus, nodes.view(n).neuron) >= gpus]
     try:
-        return accelerators.look(where, kube, instance_type, live)
+        found = accelerators.look(where, kube, instance_type, fitting or live)
+        if found.source == "nodes" and found.accelerators < gpus:
+            built = accelerators.from_ec2(where.aws, instance_type)
+            return built if built.accelerators >= gpus else found
     except problems.NotFound:
         return None
+    return found
+
+
+def _is_type(node: shapes.Node, instance_type: str) -> bool:
+    return node.metadata.labels.get(nodes.INSTANCE_TYPE) == instance_type
 
 
 def _has_token(kube: KubeCluster, secret: str, namespace: str) -> bool:
