@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.training.stands import REGION, TAG, Stand, hello, sleeper
+from tests.clusters.worlds import REGION
+from tests.training.stands import TAG, Stand, hello, sleeper
 
 from instantstart.base import problems
 from instantstart.capabilities.training.jobs import plans, specs, views

@@ -15,6 +15,8 @@ from instantstart.ensure.pending_words import Why, short
 
 Resource = Mapping[str, Any]
 Status = Literal["queued", "pending", "starting", "running", "recovering", "suspended", "ending", "succeeded", "failed", "unknown"]
+#: pods that all run for so long without the job running wait for one another
+_RENDEZVOUS_SECONDS = 600
 ENDED: frozenset[str] = frozenset({"succeeded", "failed"})
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _PYTORCH: Mapping[str, Status] = {
@@ -190,7 +192,7 @@ def moment(text: Any) -> dt.datetime | None:
 
 def own_words(state: State) -> Why | None:
     """What the job itself says of its end, of a fault, or of a refusal."""
-    told = short(" ".join(filter(None, (state.reason, state.message))))
+    told = short(": ".join(filter(None, (state.reason, state.message))))
     evidence = {"phase": state.phase, "reason": state.reason, "untrusted_message": short(state.message or "")}
     if state.status == "failed":
         code, step = _FAILURES.get(
@@ -203,6 +205,29 @@ def own_words(state: State) -> Why | None:
             "training_job.recovering", "waiting", f"It recovers from a fault: {told or state.phase}.".replace("..", "."), evidence, step
         )
     return None
+
+
+def stuck(job: Resource, pods: Sequence[Resource], state: State) -> Why:
+    """All pods run, or there are none, and the job does not: what it waits for."""
+    since = started_at(job) or moment(job["metadata"].get("creationTimestamp"))
+    waited = (dt.datetime.now(dt.UTC) - since).total_seconds() if since else 0.0
+    if state.status in ("queued", "suspended"):
+        queue = (job["metadata"].get("labels") or {}).get(QUEUE_LABEL)
+        text = f"It waits in the queue {queue}." if state.status == "queued" else "It is suspended: somebody holds it back."
+        return Why(f"training_job.{state.status}", "waiting", text, {"phase": state.phase}, "Look at its queue, or let it go on.")
+    if not pods:
+        text = f"Its pods have not been made ({state.message or 'its operator has said nothing yet'})."
+        return Why("training_job.no_pods", "waiting", short(text), {"phase": state.phase}, "Look at the operator's pods if this lasts.")
+    if job["kind"] == "RayJob":
+        text = "Ray's pods run; its submitter has not handed the work over yet."
+        return Why("training_job.submitting", "starting", text, {"phase": state.phase}, "Look at the submitter's log if this lasts.")
+    if waited > _RENDEZVOUS_SECONDS:
+        text = f"All {len(pods)} pods run, and the job has not begun: its workers wait for one another (rendezvous)."
+        step = "Compare the logs of rank 0 and the last rank; check security groups and EFA; set recovery.start_within_seconds."
+        return Why("training_job.rendezvous", "waiting", text, {"phase": state.phase}, step)
+    return Why(
+        "training_job.starting", "starting", "Its pods run; its workers are finding one another.", {"phase": state.phase}, "Wait a moment."
+    )
 
 
 _FAILURES = {

@@ -299,11 +299,14 @@ def _summary(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show_preview(told: Mapping[str, Any], output: show.Format) -> None:
-    """The findings and arguments on standard error, the objects as YAML: they can be kept in a file."""
+    """The findings and arguments on standard error, the job as YAML: it can be kept in a file. Of our scripts only the name is told."""
     if output is not TABLE:
         show.data(told, output)
         return
     show_plan({"arguments": [json.dumps(told["argv"], ensure_ascii=False)], "findings": told["findings"]}, TABLE, note=True)
     for each in told["objects"]:
+        if each["kind"] == "ConfigMap":
+            show.note(f"It also gets the ConfigMap {each['metadata']['name']} with the entry scripts (whole: -o json).")
+            continue
         sys.stdout.write("---\n")
         show.data(each, show.Format.yaml)

@@ -70,11 +70,10 @@ def follow(room: Room, run: Run) -> Outcome:
 
 def _waiting(room: Room, where: Site, job: dict[str, Any], run: Run) -> Wait:
     pods = job_pods.pods_of(where.kube(room), job)
-    why = pending_reads.explain(room, where, job, pods)
+    why = pending_reads.explain(room, where, job, pods) or job_states.stuck(job, pods, job_states.read(job))
     ready = sum((pod.get("status") or {}).get("phase") in ("Running", "Succeeded") for pod in pods)
-    told = why.text if why else "All its pods run; its workers are finding one another." if pods else "Its pods are being made."
     total = max(len(pods), run.spec.nodes)
-    return Wait(pace(run.waited_seconds, _TYPICAL_SECONDS), f"{told} {why.next_step}" if why else told, Progress(ready, total, "pods"))
+    return Wait(pace(run.waited_seconds, _TYPICAL_SECONDS), f"{why.text} {why.next_step}", Progress(ready, total, "pods"))
 
 
 def _failure(made: Any, state: job_states.State) -> problems.Problem:

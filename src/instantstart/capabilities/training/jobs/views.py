@@ -22,8 +22,6 @@ from instantstart.kube.client import KubeCluster
 
 Sort = Literal["name", "created", "status"]
 _EVENTS_SHOWN, _PODS_SHOWN = 50, 500
-#: pods that all run for so long without the job running wait for one another
-_RENDEZVOUS_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -194,7 +192,7 @@ def why_not(room: Room, where: Site, job: dict[str, Any], pods: Sequence[dict[st
         return own
     told = pending_reads.explain(room, where, job, pods)
     if own is None:
-        return told or _stuck(job, pods, state)
+        return told or job_states.stuck(job, pods, state)
     later = told is None or (state.status == "failed" and told.kind in ("starting", "waiting"))
     return own if told is None or later else _joined(own, told)
 
@@ -202,29 +200,6 @@ def why_not(room: Room, where: Site, job: dict[str, Any], pods: Sequence[dict[st
 def _joined(own: Why, told: Why) -> Why:
     """The job's own words, and what its pods say: one sentence after the other."""
     return Why(told.code, told.kind, f"{own.text} {told.text}", {**own.evidence, **told.evidence}, told.next_step)
-
-
-def _stuck(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], state: State) -> Why | None:
-    """All pods run, or there are none, and the job does not: what it waits for."""
-    since = job_states.started_at(job) or job_states.moment(job["metadata"].get("creationTimestamp"))
-    waited = (dt.datetime.now(dt.UTC) - since).total_seconds() if since else 0.0
-    if state.status in ("queued", "suspended"):
-        queue = (job["metadata"].get("labels") or {}).get(objects.QUEUE_LABEL)
-        text = f"It waits in the queue {queue}." if state.status == "queued" else "It is suspended: somebody holds it back."
-        return Why(f"training_job.{state.status}", "waiting", text, {"phase": state.phase}, "Look at its queue, or let it go on.")
-    if not pods:
-        text = f"Its pods have not been made ({state.message or 'its operator has said nothing yet'})."
-        return Why("training_job.no_pods", "waiting", short(text), {"phase": state.phase}, "Look at the operator's pods if this lasts.")
-    if job["kind"] == "RayJob":
-        text = "Ray's pods run; its submitter has not handed the work over yet."
-        return Why("training_job.submitting", "starting", text, {"phase": state.phase}, "Look at the submitter's log if this lasts.")
-    if waited > _RENDEZVOUS_SECONDS:
-        text = f"All {len(pods)} pods run, and the job has not begun: its workers wait for one another (rendezvous)."
-        step = "Compare the logs of rank 0 and the last rank; check security groups and EFA; set recovery.start_within_seconds."
-        return Why("training_job.rendezvous", "waiting", text, {"phase": state.phase}, step)
-    return Why(
-        "training_job.starting", "starting", "Its pods run; its workers are finding one another.", {"phase": state.phase}, "Wait a moment."
-    )
 
 
 def _listed(kube: KubeCluster, kind: str, namespace: str | None, unread: list[str]) -> list[dict[str, Any]]:
@@ -356,7 +331,7 @@ def _key(item: TrainingJobItem, sort: Sort) -> str:
     """Sorts, and is the cursor: newest first by created."""
     whole = f"{item.namespace}/{item.name}/{item.kind}"
     if sort == "name":
-        return f"{item.name}/{whole}"
+        return f"{item.name} {whole}"  # a space comes before every character of a name
     age = 10**11 - int(item.created_at.timestamp()) if item.created_at else 0
     return f"{item.status}/{age:012}/{whole}" if sort == "status" else f"{age:012}/{whole}"
 
