@@ -38,4 +38,9 @@ def _known(app: Any) -> Mapping[str, Mapping[str, bool]]:
 
 
 def _names(operation: Mapping[str, Any]) -> dict[str, bool]:
-    return {p["name"]: p["schema"].get("type") == "array" for p in operation.get("parameters", ()) if p["in"] == "query"}
+    return {p["name"]: _may_repeat(p["schema"]) for p in operation.get("parameters", ()) if p["in"] == "query"}
+
+
+def _may_repeat(schema: Mapping[str, Any]) -> bool:
+    """Whether a parameter is a list, also one that may be left out."""
+    return any(each.get("type") == "array" for each in (schema, *schema.get("anyOf", ())))

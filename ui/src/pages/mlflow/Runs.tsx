@@ -102,9 +102,9 @@ export function Runs({ cluster, servers }: { cluster: string; servers: readonly 
 }
 
 const COLUMNS: TableProps.ColumnDefinition<Run>[] = [
-  { id: "name", header: "Run", isRowHeader: true, cell: (each) => <span className="is-wrap">{each.name}</span> },
+  { id: "name", header: "Run", isRowHeader: true, minWidth: 140, cell: (each) => <span className="is-wrap">{each.name}</span> },
   { id: "experiment", header: "Experiment", cell: (each) => <span className="is-wrap">{each.experiment ?? each.experiment_id}</span> },
-  { id: "status", header: "Status", cell: (each) => <Status status={STATUS[each.status] ?? each.status}>{each.status.toLowerCase()}</Status> },
+  { id: "status", header: "Status", minWidth: 120, cell: (each) => <Status status={STATUS[each.status] ?? each.status}>{each.status.toLowerCase()}</Status> },
   { id: "started", header: "Started", cell: (each) => (each.started_at ? moment(each.started_at) : "-") },
   { id: "took", header: "Took", cell: (each) => (each.duration_seconds === null || each.duration_seconds === undefined ? "-" : duration(each.duration_seconds)) },
   { id: "job", header: "Job", cell: (each) => each.job ?? "-" },

@@ -93,7 +93,7 @@ function Servers({ cluster, read, onAct }: Props) {
         columnDefinitions={[
           { id: "name", header: "Name", isRowHeader: true, cell: (each) => each.name },
           { id: "kind", header: "Kind", cell: (each) => KINDS[each.kind] ?? each.kind },
-          { id: "status", header: "Status", cell: (each) => <Status status={each.usable ? "ready" : each.status}>{each.usable ? "Ready" : `${each.status}${each.why ? `: ${each.why}` : ""}`}</Status> },
+          { id: "status", header: "Status", minWidth: 130, cell: (each) => <Status status={each.usable ? "ready" : each.status}>{each.usable ? "Ready" : `${each.status}${each.why ? `: ${each.why}` : ""}`}</Status> },
           { id: "version", header: "Version", cell: (each) => [each.version, each.size].filter(Boolean).join(", ") || "-" },
           { id: "store", header: "Artifacts", cell: (each) => <span className="is-wrap">{each.artifact_store ?? "-"}</span> },
           { id: "ours", header: "Made for", cell: (each) => (each.ours ? "this cluster" : (each.cluster ?? "others")) },

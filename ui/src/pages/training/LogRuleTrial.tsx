@@ -12,7 +12,7 @@ import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
 import { LogRules, type Rule, rulesOf } from "./LogRules";
 
-const FIRST: Rule[] = [{ name: "loss", pattern: "loss=([0-9.]+)" }];
+const FIRST: Rule[] = [{ name: "loss", pattern: "loss=([0-9.]+)", threshold: 5, comparison: "gt", data_points: 2 }];
 
 /** What log rules would have said of a sample log: before a job depends on them. */
 export function LogRuleTrial() {

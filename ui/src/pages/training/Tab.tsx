@@ -87,7 +87,7 @@ function Jobs({ cluster, onAct }: { cluster: string; onAct: (act: PlannedAct) =>
         }
         columnDefinitions={[
           { id: "name", header: "Job", isRowHeader: true, cell: (each) => <RouterLink href={addressOf(cluster, each)}>{`${each.namespace}/${each.name}`}</RouterLink> },
-          { id: "status", header: "Status", cell: (each) => <StatusOf job={each} /> },
+          { id: "status", header: "Status", minWidth: 150, cell: (each) => <StatusOf job={each} /> },
           { id: "kind", header: "Kind", cell: (each) => KINDS[each.kind] ?? each.kind },
           { id: "framework", header: "Framework", cell: (each) => (each.framework ? words(each.framework) : "-") },
           { id: "nodes", header: "Nodes", cell: (each) => `${each.nodes}${each.instance_type ? ` x ${each.instance_type}` : ""}` },

@@ -27,7 +27,7 @@ export function PodsTable({ cluster, namespace, detail }: { cluster: string; nam
         columnDefinitions={[
           { id: "name", header: "Pod", isRowHeader: true, cell: (each) => each.name },
           { id: "role", header: "Role", cell: (each) => (each.rank === null || each.rank === undefined ? each.role : `${each.role} ${each.rank}`) },
-          { id: "phase", header: "Phase", cell: (each) => <Status status={each.ready ? "ok" : each.phase}>{each.ready ? "Ready" : each.phase}</Status> },
+          { id: "phase", header: "Phase", minWidth: 120, cell: (each) => <Status status={each.ready ? "ok" : each.phase}>{each.ready ? "Ready" : each.phase}</Status> },
           { id: "because", header: "Why", cell: (each) => <span className="is-wrap">{each.because ?? "-"}</span> },
           { id: "node", header: "Node", cell: (each) => each.node ?? "-" },
           { id: "restarts", header: "Restarts", cell: (each) => each.restarts },
