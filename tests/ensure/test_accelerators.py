@@ -52,6 +52,8 @@ def test_all_cards_by_default_and_the_rest_in_proportion() -> None:
         (Share(memory="2000Gi"), "memory", "2000Gi is more than the 1900.0 GiB that a node of ml.p5.48xlarge has left"),
         (Share(cpu="-1"), "cpu", "is nothing"),
         (Share(cpu="lots"), "cpu", "is no quantity"),
+        (Share(cpu="1e999999999"), "cpu", "is no quantity"),
+        (Share(memory="1e30"), "memory", "is more than"),
         (Share(cpu="192"), "cpu", "192 is more than the 190"),
         (Share(mig="1g.10gb"), "mig", "offer these MIG slices: none"),
     ],

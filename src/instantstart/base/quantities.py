@@ -13,7 +13,7 @@ _BINARY = {suffix: Decimal(1024) ** power for power, suffix in enumerate(("Ki", 
 _DECIMAL = {suffix: Decimal(1000) ** power for power, suffix in enumerate(("k", "M", "G", "T", "P", "E"), start=1)}
 _SMALL = {"n": Decimal(1) / 10**9, "u": Decimal(1) / 10**6, "m": Decimal(1) / 1000}
 _SUFFIXES = {"": Decimal(1), **_SMALL, **_DECIMAL, **_BINARY}
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([A-Za-z]{0,2}))", re.ASCII)
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,2})|([A-Za-z]{0,2}))", re.ASCII)
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
