@@ -22,7 +22,7 @@ from instantstart_sandbox.services import (
     hub,
     hyperpod,
     iam_simulation,
-    inference,
+    invocations,
     mlflow,
     quotas,
     sts_tokens,
@@ -47,7 +47,7 @@ _WARMED = (
     ("service-quotas", "list_services"),
     ("logs", "describe_log_groups"),
 )
-_SERVICES = (quotas, sts_tokens, iam_simulation, fsx, hub, hyperpod, mlflow, eks, cloudformation, inference, amp, balanced)
+_SERVICES = (quotas, sts_tokens, iam_simulation, fsx, hub, hyperpod, mlflow, eks, cloudformation, invocations, amp, balanced)
 
 
 class Sandbox:

@@ -27,6 +27,7 @@ from instantstart_sandbox.world.journal import Entry
 if TYPE_CHECKING:
     from instantstart_sandbox.services.amp import Queries
     from instantstart_sandbox.services.balanced import Balancers
+    from instantstart_sandbox.services.invocations import Invocations
     from instantstart_sandbox.services.mlflow.plane import Plane
     from instantstart_sandbox.world.state import World
 
@@ -86,6 +87,8 @@ class Gateway:
         self.queries: Queries | None = None
         #: requests to the names of load balancers
         self.balancers: Balancers | None = None
+        #: calls of SageMaker endpoints
+        self.invocations: Invocations | None = None
         self.admin: Callable[[wire.Environ, StartResponse], Iterable[bytes]] | None = None
 
     partition_of = staticmethod(wire.partition_of)
@@ -107,6 +110,8 @@ class Gateway:
             return self.mlflow(environ, start_response)
         if self.queries is not None and self.queries.wants(environ):
             return self.queries(environ, start_response)
+        if self.invocations is not None and self.invocations.wants(environ):
+            return self.invocations(environ, start_response)
         if self.balancers is not None and self.balancers.wants(environ):
             return self.balancers(environ, start_response)
         environ.pop(INTERNAL, None)

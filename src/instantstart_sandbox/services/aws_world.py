@@ -9,7 +9,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from instantstart_sandbox.services import fsx, inference, load_balancers, lookups
+from instantstart_sandbox.services import fsx, inference, invocations, load_balancers, lookups
 from instantstart_sandbox.services.arns import Arn
 from instantstart_sandbox.services.eks import catalog
 from instantstart_sandbox.services.eks.addon_health import configuration_of
@@ -153,6 +153,11 @@ class EmulatedAws:
         """The SageMaker endpoint of the inference operator."""
         with self._world.clock.lock:
             return inference.register(self._world, cluster, name, role_arn, about)
+
+    def metric(self, cluster: str, asked: dict[str, str], since: float) -> float | None:
+        """A CloudWatch metric for KEDA."""
+        with self._world.clock.lock:
+            return invocations.metric(self._world, cluster, asked, since)
 
     def deregister_endpoint(self, cluster: str, name: str) -> None:
         """Remove it."""

@@ -7,12 +7,11 @@ caller is this machine.
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from instantstart_sandbox.services import load_balancers
+from instantstart_sandbox.services import inference, load_balancers
 
 if TYPE_CHECKING:
     from instantstart_sandbox.world.state import World
@@ -81,9 +80,7 @@ class Balancers:
         if not ports or found.backend is None:
             return None
         chosen = port if port in ports else ports[0]
-        asked = asyncio.run_coroutine_threadsafe(found.backend("services", namespace, name, chosen), found.loop)
-        address: tuple[str, int] | None = asked.result(_PATIENCE_SECONDS)
-        return address
+        return inference.address(self._world, cluster, namespace, name, chosen)
 
 
 def _headers(environ: Environ) -> dict[str, str]:

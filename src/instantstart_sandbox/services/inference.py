@@ -1,20 +1,15 @@
 """SageMaker endpoints of the HyperPod inference operator: made with its role, seen by DescribeEndpoint, called by InvokeEndpoint.
 
-Model, endpoint configuration and endpoint are moto's; what an endpoint leads to is kept here. ``InvokeEndpoint`` relays the body to the
-endpoint's Service in the cluster, as the private link to its load balancer does.
+Model, endpoint configuration and endpoint are moto's; what an endpoint leads to is kept here (its calls: ``invocations``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import urllib.error
-import urllib.request
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from instantstart_sandbox.gateway.errors import AwsError
-from instantstart_sandbox.gateway.registry import Context
 from instantstart_sandbox.services.arns import Arn
 from instantstart_sandbox.services.hyperpod.state import clusters, eks_arn
 
@@ -28,11 +23,6 @@ _VARIANT = "AllTraffic"
 def _held(world: World) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = world.section("inference_endpoints")
     return found
-
-
-def install(world: World) -> None:
-    """Own the one call that goes to the pods."""
-    world.registry.op("sagemaker-runtime", "InvokeEndpoint")(invoke_endpoint)
 
 
 def tiered_storage(world: World, cluster: str) -> bool:
@@ -82,33 +72,17 @@ def deregister(world: World, cluster: str, name: str) -> None:
     world.changed()
 
 
-def invoke_endpoint(ctx: Context, EndpointName: str, Body: Any = b"", **headers: Any) -> dict[str, Any]:
-    """One call, relayed to a ready pod behind the endpoint."""
-    found = [(k.partition("|")[0], h) for k, h in _held(ctx.world).items() if k.endswith(f"|{EndpointName}")]
-    found = [(cluster, h) for cluster, h in found if Arn.parse(cluster).region == ctx.region]
-    if not found:
-        raise AwsError("ValidationError", f"Endpoint {EndpointName} of account {ctx.account} not found.")
-    cluster, held = found[0]
-    address = _address(ctx.world, cluster, held["about"])
-    if address is None or held["ready"] > ctx.clock.now():
-        raise AwsError("ServiceUnavailable", "The endpoint has no healthy target.", 503)
-    path = held["about"].get("path") or "invocations"
-    url = f"http://{address[0]}:{address[1]}/{path.lstrip('/')}"
-    body = Body.read() if hasattr(Body, "read") else Body
-    kind = headers.get("ContentType") or "application/json"
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": kind}), timeout=_CALL_SECONDS) as answer:
-            told = answer.headers.get("Content-Type", "application/json")
-            return {"Body": answer.read(), "ContentType": told, "InvokedProductionVariant": _VARIANT}
-    except urllib.error.HTTPError as error:
-        text = error.read().decode(errors="replace")[:1000]
-        raise AwsError("ModelError", f'Received client error ({error.code}) from primary with message "{text}".', 424) from error
-    except OSError as error:
-        raise AwsError("ServiceUnavailable", str(error), 503) from error
+def behind(world: World, region: str, name: str) -> tuple[str, float, dict[str, str]] | None:
+    """(cluster, the moment from which it is in service, what it leads to) of a region's endpoint; None when there is none."""
+    for key, held in _held(world).items():
+        cluster, _, known = key.partition("|")
+        if known == name and Arn.parse(cluster).region == region:
+            return cluster, held["ready"], held["about"]
+    return None
 
 
-def _address(world: World, cluster: str, about: dict[str, str]) -> tuple[str, int] | None:
-    """Where a ready pod of the endpoint listens; asked in the clusters' own loop."""
+def address(world: World, cluster: str, namespace: str, service: str, port: str = "http") -> tuple[str, int] | None:
+    """Where a ready pod of a Service listens; asked in the clusters' own loop."""
     server: Any = world.kubernetes
     try:
         found = server.cluster(cluster)
@@ -116,8 +90,6 @@ def _address(world: World, cluster: str, about: dict[str, str]) -> tuple[str, in
         return None
     if found.backend is None:
         return None
-    asked = asyncio.run_coroutine_threadsafe(
-        found.backend("services", about["namespace"], f"{about['endpoint']}-service", "http"), found.loop
-    )
-    address: tuple[str, int] | None = asked.result(_CALL_SECONDS)
-    return address
+    asked = asyncio.run_coroutine_threadsafe(found.backend("services", namespace, service, port), found.loop)
+    told: tuple[str, int] | None = asked.result(_CALL_SECONDS)
+    return told

@@ -216,6 +216,9 @@ class InferenceWorld(Protocol):
     def register_endpoint(self, cluster: str, name: str, role_arn: str, about: dict[str, str]) -> dict[str, Any]:
         """Make the SageMaker endpoint of an endpoint (``about``: namespace, endpoint, path), or tell how far it is: state and ARNs."""
 
+    def metric(self, cluster: str, asked: dict[str, str], since: float) -> float | None:
+        """The value of a CloudWatch metric (``asked``: a KEDA trigger's metadata) since a virtual moment; None without data."""
+
     def deregister_endpoint(self, cluster: str, name: str) -> None:
         """Remove it with its configuration and model; one that is not there is fine."""
 

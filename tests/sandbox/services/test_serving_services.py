@@ -28,7 +28,7 @@ BODY = {"model": MODEL, "messages": [{"role": "user", "content": "hello"}], "max
 def deploy(kubernetes: httpx2.Client) -> None:
     """A server that needs no GPU, its Service with a load balancer, and one named as the inference operator names it."""
     probe = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 2}
-    container = {"name": "main", "image": "vllm/vllm-openai-cpu:v0.11.0", "args": ["--model", MODEL], "readinessProbe": probe}
+    container: dict[str, Any] = {"name": "main", "image": "vllm/vllm-openai-cpu:v0.11.0", "args": ["--model", MODEL], "readinessProbe": probe}
     container["ports"] = [{"name": "http", "containerPort": 8000}]
     notes = {"sandbox.instantstart.dev/serving": "load=0.1"}
     template = {"metadata": {"labels": {"app": "qwen"}, "annotations": notes}, "spec": {"containers": [container]}}
@@ -73,6 +73,9 @@ def test_a_model_is_reached_through_sagemaker_a_balancer_and_its_metrics(tmp_pat
     assert account.sagemaker.describe_endpoint(EndpointName="Qwen")["EndpointStatus"] == "InService"
     with pytest.raises(ClientError, match="Received client error"):
         runtime.invoke_endpoint(EndpointName="Qwen", Body=b"{}", ContentType="application/json")
+    asked_for = {"namespace": "AWS/SageMaker", "metricName": "Invocations", "metricStat": "Sum"}
+    asked_for |= {"dimensionName": "EndpointName", "dimensionValue": "Qwen"}
+    assert aws.metric(account.eks_arn, asked_for, 0.0) == 2
     aws.deregister_endpoint(account.eks_arn, "Qwen")
     with pytest.raises(ClientError, match="not found"):
         runtime.invoke_endpoint(EndpointName="Qwen", Body=b"{}", ContentType="application/json")

@@ -187,7 +187,7 @@ class ScaledObjects(OperatorLoop):
                 continue
             name = triggers.metric_name(number, trigger)
             try:
-                found = triggers.read(self.cluster, number, trigger, now)
+                found = await triggers.read(self.cluster, number, trigger, now)
             except TriggerError as error:
                 failures[name] = failures.get(name, 0) + 1
                 errors[name] = str(error)

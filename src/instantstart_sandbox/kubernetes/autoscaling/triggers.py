@@ -1,4 +1,4 @@
-"""KEDA's triggers that are evaluated: prometheus, cpu and memory (by the HPA), cron. Others are known by name and have no value here."""
+"""KEDA's triggers that are evaluated: prometheus, aws-cloudwatch, cpu and memory (by the HPA), cron. Others are known by name only."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import zoneinfo
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from ...world.seams import InferenceWorld
 from ..cluster import Cluster
 from ..kubelet.programs import PROMETHEUS_IMAGE
 from ..loops.objects import Object, labels_of, pod_ready, selects, spec_of
@@ -16,8 +17,8 @@ from . import promql
 RESOURCE = ("cpu", "memory")
 _WORKSPACE = re.compile(r"^https?://[^/]*/?.*workspaces/(?P<id>ws-[a-zA-Z0-9-]+)")
 _MOST_MINUTES = 8 * 24 * 60
+_COLLECTION_SECONDS = 300.0
 _UNEVALUATED = (
-    "aws-cloudwatch",
     "aws-sqs-queue",
     "kafka",
     "kubernetes-workload",
@@ -66,12 +67,12 @@ def faults(trigger: Object) -> str:
     for name in ("threshold", "activationThreshold", "value", "desiredReplicas"):
         if name in told and not re.fullmatch(r"-?\d+(\.\d+)?", told[name]) and kind in (*RESOURCE, "prometheus", "cron"):
             return f"error parsing {kind} metadata: unable to set param {name!r} value {told[name]!r}"
-    if kind not in (*needed, *RESOURCE, *_UNEVALUATED):
+    if kind not in (*needed, *RESOURCE, "aws-cloudwatch", *_UNEVALUATED):
         return f"no scaler found for type: {kind}"
     return ""
 
 
-def read(cluster: Cluster, number: int, trigger: Object, moment: float) -> Reading:
+async def read(cluster: Cluster, number: int, trigger: Object, moment: float) -> Reading:
     """The value of a trigger that is no resource. TriggerError."""
     told, kind = trigger["metadata"], trigger["type"]
     name = metric_name(number, trigger)
@@ -81,8 +82,24 @@ def read(cluster: Cluster, number: int, trigger: Object, moment: float) -> Readi
     if kind == "cron":
         on = _within(told, moment)
         return Reading(name, float(told["desiredReplicas"]) if on else 1.0, on, "1", kind)
-    value = float(told.get("minMetricValue") or 0)
+    if kind == "aws-cloudwatch":
+        value = await _cloudwatch(cluster, told, moment)
+        return Reading(name, value, value > float(told.get("activationTargetMetricValue") or 0), told.get("targetMetricValue") or "1", kind)
+    value = 0.0
     return Reading(name, value, False, told.get("targetMetricValue") or told.get("targetValue") or "1", kind)
+
+
+async def _cloudwatch(cluster: Cluster, told: Object, moment: float) -> float:
+    """The metric over its collection time; its least value where CloudWatch has none."""
+    least = float(told.get("minMetricValue") or 0)
+    if not isinstance(cluster.aws, InferenceWorld):
+        return least
+    since = moment - float(told.get("metricCollectionTime") or _COLLECTION_SECONDS)
+    try:
+        found = await cluster.ask_aws(cluster.aws.metric, cluster.arn, told, since)
+    except Exception as error:
+        raise TriggerError(f"error getting metric from cloudwatch: {error}") from error
+    return least if found is None else found
 
 
 def _prometheus(cluster: Cluster, told: Object, moment: float) -> float:
