@@ -100,6 +100,17 @@ class TrainingEvent:
 
 
 @dataclass(frozen=True)
+class TrainingCondition:
+    """A condition of the job, as its operator wrote it."""
+
+    type: str
+    status: str
+    reason: str | None
+    untrusted_message: str | None
+    at: str | None
+
+
+@dataclass(frozen=True)
 class TrainingJobDetail:
     """One job in full. ``why`` it does not run; ``budget``: what recovery may cost and has cost; ``held``: by the pods of an ended job."""
 
@@ -111,7 +122,7 @@ class TrainingJobDetail:
     pods: tuple[TrainingPod, ...]
     pods_omitted: int
     events: tuple[TrainingEvent, ...]
-    conditions: tuple[dict[str, Any], ...]
+    conditions: tuple[TrainingCondition, ...]
     faulty: dict[str, Any] | None
     elastic: dict[str, Any] | None
     log_rules: tuple[dict[str, Any], ...]
@@ -167,7 +178,7 @@ def get_job(room: Room, tag: str, kind: str, namespace: str, name: str) -> Train
         pods=tuple(_pod(pod) for pod in pods[:_PODS_SHOWN]),
         pods_omitted=max(len(pods) - _PODS_SHOWN, 0),
         events=events,
-        conditions=tuple(dict(c) for c in status.get("conditions") or ()),
+        conditions=tuple(_condition(c) for c in status.get("conditions") or ()),
         faulty=status.get("latestFaultyPodInstanceList"),
         elastic=status.get("elasticScalingStatus"),
         log_rules=tuple((job["spec"].get("runPolicy") or {}).get("logMonitoringConfiguration") or ()),
@@ -376,6 +387,13 @@ def _event(event: Mapping[str, Any]) -> TrainingEvent:
         str(at), str(event.get("type") or "Normal"), f"{about.get('kind')}/{about.get('name')}", str(event.get("reason") or ""),
         short(str(event.get("message") or ""), 500), int(event.get("count") or 1),
     )  # fmt: skip
+
+
+def _condition(told: Mapping[str, Any]) -> TrainingCondition:
+    message = short(str(told.get("message") or ""), 500)
+    return TrainingCondition(
+        str(told.get("type")), str(told.get("status")), told.get("reason") or None, message or None, told.get("lastTransitionTime")
+    )
 
 
 def _mounts(template: Mapping[str, Any], container: Mapping[str, Any]) -> tuple[str, ...]:
