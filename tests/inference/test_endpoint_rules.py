@@ -8,7 +8,7 @@ import pytest
 from tests.inference import wishes
 
 from instantstart.base import problems, trees
-from instantstart.capabilities.inference.endpoints import rules
+from instantstart.capabilities.inference.endpoints import parts, rules
 from instantstart.ensure.component_state import State, Status
 
 Settings = dict[str, Any]
@@ -114,6 +114,15 @@ def test_an_operator_that_does_not_run_is_said(state: State) -> None:
 def test_a_service_whose_variable_breaks_the_server_is_told() -> None:
     told = refused(wishes.plain(), wishes.facts(links=("vllm",)))
     assert "VLLM_PORT" in told["/namespace"]
+
+
+def test_secrets_do_not_stand_in_variables_and_are_not_shown() -> None:
+    settings = wishes.plain(server={"env": {"HF_TOKEN": "x", "LOG_LEVEL": "info", "ANY": "hf_0123456789abcdef"}})
+    assert set(refused(settings)) == {"/server/env/HF_TOKEN", "/server/env/ANY"}
+    assert refused(settings, wishes.facts(fresh=False)) == {}
+    assert parts.shown(settings)["server"]["env"] == {"HF_TOKEN": parts.HIDDEN, "LOG_LEVEL": "info", "ANY": parts.HIDDEN}
+    assert "env" not in parts.kept(settings)["server"]
+    assert parts.shown(wishes.plain()) == wishes.plain()
 
 
 def test_every_violation_is_told_at_once() -> None:

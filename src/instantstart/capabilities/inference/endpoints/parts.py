@@ -5,6 +5,7 @@ Each is a pair: ``build_...`` writes settings into the custom resource's spec, `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,10 @@ _PLACES = {
     ),
     "volume": (("location", "modelLocation"),),
 }
+#: names and values by which a secret is known
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|API_?KEY|CREDENTIAL", re.IGNORECASE)
+_SECRET_VALUE = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
+HIDDEN = "(hidden)"
 #: between two tries of the startup probe
 _STARTUP_PERIOD_SECONDS = 10
 _TRIGGER_FIELDS = {
@@ -177,3 +182,25 @@ def read_variables(variables: Sequence[Mapping[str, Any]], settings: Tree) -> No
     held = [(v["name"], v["valueFrom"]["secretKeyRef"]) for v in variables if (v.get("valueFrom") or {}).get("secretKeyRef")]
     if held:
         trees.put(settings, "server.secret_env", [{"name": n, "secret": r.get("name", ""), "key": r["key"]} for n, r in held])
+
+
+def secrets_in(settings: Mapping[str, Any]) -> list[str]:
+    """Names of variables that look like secrets."""
+    env = trees.get(settings, "server.env") or {}
+    return [name for name, value in env.items() if _SECRET_NAME.search(name) or _SECRET_VALUE.search(str(value))]
+
+
+def shown(settings: Tree) -> Tree:
+    """Settings without the values of what looks like a secret: others may have written one."""
+    hidden = secrets_in(settings)
+    if not hidden:
+        return settings
+    env = {name: HIDDEN if name in hidden else value for name, value in settings["server"]["env"].items()}
+    return {**settings, "server": {**settings["server"], "env": env}}
+
+
+def kept(settings: Mapping[str, Any]) -> Tree:
+    """Settings as an operation keeps them: variables cannot be changed, so they need not be remembered."""
+    made = trees.merge({}, settings, {"env"})
+    trees.drop(made, "server.env")
+    return made

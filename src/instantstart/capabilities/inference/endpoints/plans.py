@@ -8,7 +8,7 @@ from typing import Any
 
 from instantstart.base import problems, trees
 from instantstart.base.trees import Tree
-from instantstart.capabilities.inference.endpoints import judging, objects, rules, scene, specs
+from instantstart.capabilities.inference.endpoints import judging, objects, parts, rules, scene, specs
 from instantstart.capabilities.inference.endpoints.scene import Scene
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
@@ -104,8 +104,8 @@ def prepare_update(room: Room, where: Site, place: tuple[str, str], ask: specs.U
     changed = trees.differences(before, after, rules.WHOLE)
     said = endpoints.rolled_back(live)
     target = specs.UpdateTarget(
-        tag=where.tag, region=where.aws.region, namespace=here.namespace, name=here.name, kind=live["kind"], before=before,
-        settings=after, word=judging.mark(said) if said else None,
+        tag=where.tag, region=where.aws.region, namespace=here.namespace, name=here.name, kind=live["kind"],
+        before=parts.kept(before), settings=parts.kept(after), word=judging.mark(said) if said else None,
     )  # fmt: skip
     change = tuple(f"{name}: {_value(was)} -> {_value(now)}" for name, (was, now) in changed.items())
     plan = Plan(change=change, findings=tuple(found), warnings=tuple(_restarts(before, changed)))

@@ -55,6 +55,8 @@ class Facts:
     namespace: bool = True
     #: references to Secrets that lead nowhere: (pointer, sentence)
     secrets: tuple[tuple[str, str], ...] = ()
+    #: it is to be made, not changed
+    fresh: bool = True
     #: Services of the namespace whose variables a server takes for its own
     links: tuple[str, ...] = ()
     #: autoscalers of others on the same Deployment
@@ -69,7 +71,7 @@ def findings(settings: Tree, facts: Facts) -> list[Finding]:
     """Everything that was found, good and bad."""
     jumpstart = trees.get(settings, "source.type") == "jumpstart"
     own: tuple[Callable[[Tree, Facts], Iterable[Finding]], ...] = (_jumpstart,) if jumpstart else (_server, _ports, _command, _limits)
-    every = (_operator, _name, _source, _types, _replicas, _cache, _routing, triggers.check, _tls)
+    every = (_operator, _name, _source, _types, _replicas, _cache, _routing, triggers.check, _tls, _variables)
     return [found for check in (*every, *own) for found in check(settings, facts)]
 
 
@@ -209,6 +211,12 @@ def _replicas(settings: Tree, facts: Facts) -> Iterable[Finding]:
 
 
 # --- the server
+
+
+def _variables(settings: Tree, facts: Facts) -> Iterable[Finding]:
+    for name in parts.secrets_in(settings) if facts.fresh else ():
+        told = f"{name} looks like a secret: it would stand readable in the pod and in our records."
+        yield _fail(f"server/env/{name}", told, "Store it as a Secret, and name that in server.secret_env.")
 
 
 def _server(settings: Tree, _facts: Facts) -> Iterable[Finding]:

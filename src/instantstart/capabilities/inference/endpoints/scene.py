@@ -79,6 +79,7 @@ def look(here: Scene, settings: Tree, fresh: bool, foreign: Sequence[str] = ()) 
         taken=tuple(_taken(here)) if fresh else (),
         namespace=not fresh or here.kube.find("Namespace", here.namespace) is not None,
         secrets=tuple(_secrets(here, filled)),
+        fresh=fresh,
         links=tuple(_links(here, filled)) if fresh else (),
         scalers=tuple(_scalers(here)) if filled.get("autoscaling") else (),
         suffix=here.where.aws.dns_suffix,

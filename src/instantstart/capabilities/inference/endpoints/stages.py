@@ -7,7 +7,7 @@ from typing import Any
 
 from instantstart.base import problems, trees
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
-from instantstart.capabilities.inference.endpoints import judging, objects, rules
+from instantstart.capabilities.inference.endpoints import judging, objects, parts, rules
 from instantstart.capabilities.inference.endpoints.judging import Seen
 from instantstart.capabilities.room import Room
 from instantstart.ensure import endpoints, events, first_answers, pods, serving, serving_trouble, workloads
@@ -41,7 +41,7 @@ def change(room: Room, run: Run) -> Outcome:
     """Only the fields that were asked, and only while the endpoint is as it was when the change was planned."""
     kube, spec = site(room, run.spec).kube(room), run.spec
     live = _get(kube, spec)
-    now, changed = objects.read(live), trees.differences(spec.before, spec.settings, rules.WHOLE)
+    now, changed = parts.kept(objects.read(live)), trees.differences(spec.before, spec.settings, rules.WHOLE)
     if all(trees.get(now, name) == asked for name, (_, asked) in changed.items()):
         return Done({"generation": live["metadata"]["generation"]}, already=run.waited_seconds == 0)
     moved = trees.differences(spec.before, now, rules.WHOLE)

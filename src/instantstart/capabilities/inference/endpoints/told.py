@@ -39,13 +39,20 @@ class Look:
     why: Why | None
 
 
-def look(room: Room, where: Site, endpoint: Resource) -> Look:
-    """Read what belongs to an endpoint."""
+def look(room: Room, where: Site, endpoint: Resource, *, whole: bool = True) -> Look:
+    """Read what belongs to an endpoint; for a list only what a list shows, and pods only where one is missing."""
     kube = where.kube(room)
     deployed = endpoints.deployment(kube, endpoint)
-    found = pods_of(kube, deployed) if deployed else []
-    why = serving_trouble.explain(room, where, deployed, found) if deployed else None
+    found = pods_of(kube, deployed) if deployed and (whole or not _all_ready(deployed)) else []
+    why = serving_trouble.explain(room, where, deployed, found) if deployed and (whole or not _all_ready(deployed)) else None
+    if not whole:
+        return Look(endpoint, deployed, None, None, found, why)
     return Look(endpoint, deployed, endpoints.balancer(kube, endpoint), endpoints.registration(kube, endpoint), found, why)
+
+
+def _all_ready(deployed: Mapping[str, Any]) -> bool:
+    wanted = trees.get(deployed, "spec.replicas")
+    return int(trees.get(deployed, "status.readyReplicas") or 0) >= (1 if wanted is None else int(wanted))
 
 
 def pods_of(kube: KubeCluster, deployed: Mapping[str, Any]) -> Resources:

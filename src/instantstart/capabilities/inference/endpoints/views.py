@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import problems, trees
-from instantstart.capabilities.inference.endpoints import objects, told
+from instantstart.capabilities.inference.endpoints import objects, parts, told
 from instantstart.capabilities.inference.endpoints.told import EndpointLink
 from instantstart.capabilities.paging import page
 from instantstart.capabilities.room import Room
@@ -88,7 +88,6 @@ class EndpointDetail:
     links: tuple[EndpointLink, ...]
     next_step: str | None
     settings: Mapping[str, Any]
-    #: settings of the object that have no name here; they stay as they are
     hostname: str | None
     invoke_url: str | None
     generation: int
@@ -112,7 +111,7 @@ def list_endpoints(room: Room, tag: str, wanted: Filter, limit: int, cursor: str
     found = endpoints.list_all(where.kube(room), wanted.namespace or None)
     chosen = sorted((e for e in found if wanted.contains in e["metadata"]["name"]), key=_key)
     shown = page(chosen, _key, limit, cursor)
-    items = tuple(_item(told.look(room, where, e)) for e in shown.items)
+    items = tuple(_item(told.look(room, where, e, whole=False)) for e in shown.items)
     return EndpointPage(items, shown.cursor, shown.total)
 
 
@@ -132,7 +131,7 @@ def get_endpoint(room: Room, tag: str, namespace: str, name: str) -> EndpointDet
         endpoint=_item(seen),
         links=told.links(kube, seen),
         next_step=seen.why.next_step or None if seen.why else None,
-        settings=objects.read(live),
+        settings=parts.shown(objects.read(live)),
         hostname=address,
         invoke_url=f"https://{trees.get(live, 'spec.tlsConfig.customCertificateConfig.domainName') or address}/{path}" if address else None,
         generation=int(live["metadata"].get("generation", 1)),
