@@ -12,7 +12,7 @@ from instantstart.base import problems
 from instantstart.capabilities.training.mlflow import rules, specs, stages, views
 from instantstart.ensure import tracking
 from instantstart.ensure.mlflow_api import Mlflow, Point
-from instantstart.ensure.tracking import Kind
+from instantstart.ensure.tracking import TrackingKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +25,10 @@ def recorded(run: Everything) -> None:
     """Everything about the tracking server that the journey has left."""
     run.tell(
         views.list_mlflow(run.room, run.tag),
-        views.get_mlflow(run.room, run.tag, Kind.tracking_server, scenarios.MLFLOW),
-        views.open_link(run.room, run.tag, Kind.tracking_server, scenarios.MLFLOW)[1],
+        views.get_mlflow(run.room, run.tag, TrackingKind.tracking_server, scenarios.MLFLOW),
+        views.open_link(run.room, run.tag, TrackingKind.tracking_server, scenarios.MLFLOW)[1],
     )
-    server = tracking.get(run.site.aws, Kind.tracking_server, scenarios.MLFLOW)
+    server = tracking.get(run.site.aws, TrackingKind.tracking_server, scenarios.MLFLOW)
     asked = specs.ShareTarget(tag=run.tag, region=run.region, source=server.arn, destination=server.arn, role_arn=_role(run, server.arn))
     run.sandbox.warp(60)
     way = stages.share_way(run.room, asked, "everything")

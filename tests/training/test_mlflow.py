@@ -14,7 +14,7 @@ from tests.training.tracked import Tracked
 from instantstart.base import problems
 from instantstart.capabilities.training.mlflow import plans, rules, specs, views, workflows
 from instantstart.ensure import identity, tracking
-from instantstart.ensure.tracking import SERVICE_ACCOUNT, Kind
+from instantstart.ensure.tracking import SERVICE_ACCOUNT, TrackingKind
 
 __all__ = ["door", "shared_room", "shared_sandbox", "standing"]
 
@@ -36,7 +36,7 @@ def policy(tracked: Tracked) -> list[dict[str, Any]]:
 
 def test_a_server_is_made_with_its_way_for_the_pods_and_taken_away_again(tracked: Tracked) -> None:
     where = tracked.where
-    made = tracked.create(Kind.tracking_server, "team-a", namespaces=["default", "kube-public"])
+    made = tracked.create(TrackingKind.tracking_server, "team-a", namespaces=["default", "kube-public"])
     assert made.problem is None, made.problem
     assert "takes up to 25 minutes" in made.sentences("usable")
     arn = made.result["tracking_uri"]
@@ -55,7 +55,7 @@ def test_a_server_is_made_with_its_way_for_the_pods_and_taken_away_again(tracked
     assert told["access"]["granted"] is True
     assert {"oidc_provider", "role", "trust", "policies", "service_account", "annotation"} <= {x["link"] for x in told["access"]["links"]}
 
-    again = tracked.create(Kind.tracking_server, "team-a")
+    again = tracked.create(TrackingKind.tracking_server, "team-a")
     assert again.problem is None
     assert tracked.job.crank.sandbox.ask("received") is not None
 
@@ -66,7 +66,7 @@ def test_a_server_is_made_with_its_way_for_the_pods_and_taken_away_again(tracked
     assert tracked.door.well(202, "DELETE", path, approval=plan["approval"])["workflow"] == "mlflow.delete"
     ended = tracked.turn("mlflow.delete", kind="tracking_server", name="team-a", arn=arn)
     assert ended.problem is None, ended.problem
-    assert tracked.find(Kind.tracking_server, "team-a") is None
+    assert tracked.find(TrackingKind.tracking_server, "team-a") is None
     assert policy(tracked) == []
     assert identity.find_role(where.aws, where.names.mlflow_server_role) is None
     assert where.kube(tracked.job.crank.room).find("ServiceAccount", SERVICE_ACCOUNT, "default") is None
@@ -74,8 +74,8 @@ def test_a_server_is_made_with_its_way_for_the_pods_and_taken_away_again(tracked
 
 def test_each_server_has_its_own_share_of_the_pods_role(tracked: Tracked) -> None:
     for name in ("one", "two"):
-        assert tracked.create(Kind.app, name).problem is None
-    arns = {name: (tracked.find(Kind.app, name) or pytest.fail(name)).arn for name in ("one", "two")}
+        assert tracked.create(TrackingKind.app, name).problem is None
+    arns = {name: (tracked.find(TrackingKind.app, name) or pytest.fail(name)).arn for name in ("one", "two")}
     assert set(policy(tracked)[0]["Resource"]) == set(arns.values())
     assert policy(tracked)[1]["Action"] == ["sagemaker:CallMlflowAppApi"]
     granted = tracked.turn("mlflow_access.grant", kind="app", name="one", namespaces=["kube-public"])
@@ -89,7 +89,7 @@ def test_a_lost_answer_makes_no_second_one(tracked: Tracked) -> None:
     sandbox = tracked.job.crank.sandbox
     since = sandbox.last_call()
     sandbox.fault("sagemaker:CreateMlflowApp", when="after")
-    made = tracked.create(Kind.app, "lost")
+    made = tracked.create(TrackingKind.app, "lost")
     sandbox.clear()
     assert made.problem is None, made.problem
     assert len([s for s in tracking.list_all(tracked.where.aws) if s.name == "lost"]) == 1
@@ -104,7 +104,7 @@ def test_what_others_made_is_never_taken_over_or_away(tracked: Tracked) -> None:
     refused = tracked.door.refusal(422, "POST", f"{MLFLOW}/app", {"name": "theirs"})
     assert [f["pointer"] for f in refused["fields"]] == ["/name"]
     with pytest.raises(problems.Conflict) as conflict:
-        plans.to_remove(where, Kind.app, "theirs")
+        plans.to_remove(where, TrackingKind.app, "theirs")
     assert conflict.value.code == "mlflow.not_ours"
     assert tracked.door.refusal(409, "DELETE", f"{MLFLOW}/app/theirs", dry_run=True)["code"] == "mlflow.not_ours"
 
@@ -132,7 +132,7 @@ def test_a_plan_says_what_would_be_made_and_paid(tracked: Tracked) -> None:
 
 def test_a_failed_creation_is_told_with_what_to_do(tracked: Tracked) -> None:
     where = tracked.where
-    target = rules.settled(where, Kind.app, specs.CreateMlflowApp(name="bad", artifact_store="s3://gone-meanwhile/x"))
+    target = rules.settled(where, TrackingKind.app, specs.CreateMlflowApp(name="bad", artifact_store="s3://gone-meanwhile/x"))
     turned = tracked.job.crank.run(workflows.CREATE_APP, target)
     assert turned.problem is not None
     assert turned.problem.code == "mlflow.no_bucket"

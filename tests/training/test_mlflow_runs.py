@@ -16,7 +16,7 @@ from tests.training.tracked import HERE, THERE, Tracked, record, whole
 from instantstart.capabilities.training.mlflow import rules, specs, stages, workflows
 from instantstart.ensure import mlflow_copies
 from instantstart.ensure.mlflow_api import Point, Run
-from instantstart.ensure.tracking import Kind
+from instantstart.ensure.tracking import TrackingKind
 from instantstart.faces.mcp import projections
 from instantstart.faces.mcp.catalog import Shape
 from instantstart_sandbox.services.mlflow import processes
@@ -39,7 +39,7 @@ def tracked(standing: Job, door: Door) -> Tracked:
     found = Tracked(standing, door)
     standing.crank.sandbox.admin("settings", mlflow_serves=True)
     for name in (HERE, THERE):
-        made = found.create(Kind.app, name)
+        made = found.create(TrackingKind.app, name)
         assert made.problem is None, made.problem
         found.arns[name] = made.result["tracking_uri"]
     api = found.app(HERE)

@@ -11,7 +11,7 @@ from tests.training.tracked import HERE, Tracked
 
 from instantstart.capabilities.training.mlflow import views
 from instantstart.capabilities.training.mlflow.views import Asked
-from instantstart.ensure.tracking import SERVICE_ACCOUNT, Kind
+from instantstart.ensure.tracking import SERVICE_ACCOUNT, TrackingKind
 from instantstart_sandbox.services.mlflow import processes
 
 pytestmark = [
@@ -43,7 +43,7 @@ SCRIPT = textwrap.dedent("""
 def test_a_jobs_run_is_in_the_history(cluster: Stand, shared_sandbox: SandboxProcess) -> None:
     shared_sandbox.admin("settings", mlflow_serves=True)
     tracked = Tracked(cluster.job, None)  # type: ignore[arg-type]
-    made = tracked.create(Kind.app, HERE)
+    made = tracked.create(TrackingKind.app, HERE)
     assert made.problem is None, made.problem
     arn = made.result["tracking_uri"]
     recipe = {"framework": "container", "command": ["python3", "-c", SCRIPT]}

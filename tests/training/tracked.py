@@ -15,7 +15,7 @@ from instantstart.capabilities.training.mlflow import rules, specs, workflows
 from instantstart.ensure import tracking
 from instantstart.ensure.mlflow_api import Mlflow, Point, Run
 from instantstart.ensure.sites import Site
-from instantstart.ensure.tracking import Kind
+from instantstart.ensure.tracking import TrackingKind
 
 HERE, THERE = "here", "there"
 _LOOK_SECONDS = 0.2
@@ -34,11 +34,11 @@ class Tracked:
         """Where the cluster lives."""
         return self.job.site
 
-    def create(self, kind: Kind, name: str, **more: Any) -> Turned:
+    def create(self, kind: TrackingKind, name: str, **more: Any) -> Turned:
         """Turn a creation to its end. MLflow's process takes real time to come up, whatever the virtual clock says."""
-        ask = specs.CreateMlflowApp(name=name, **more) if kind is Kind.app else specs.CreateMlflowServer(name=name, **more)
+        ask = specs.CreateMlflowApp(name=name, **more) if kind is TrackingKind.app else specs.CreateMlflowServer(name=name, **more)
         target = rules.settled(self.where, kind, ask)
-        declared = workflows.CREATE_APP if kind is Kind.app else workflows.CREATE_SERVER
+        declared = workflows.CREATE_APP if kind is TrackingKind.app else workflows.CREATE_SERVER
         crank = self.job.crank
         crank.before_look = lambda turned, stage: time.sleep(_LOOK_SECONDS if stage == "usable" else 0)
         try:
@@ -67,7 +67,7 @@ class Tracked:
         self.job.crank.sandbox.warp(60)
         return str(made["Role"]["Arn"])
 
-    def find(self, kind: Kind, name: str) -> tracking.Server | None:
+    def find(self, kind: TrackingKind, name: str) -> tracking.Server | None:
         """What AWS says of one."""
         return tracking.find(self.where.aws, kind, name)
 

@@ -16,7 +16,7 @@ from typing import Any
 from instantstart.aws import signed
 from instantstart.aws.session import Aws
 from instantstart.base import problems
-from instantstart.ensure.tracking import Kind, Place, place_of
+from instantstart.ensure.tracking import Place, TrackingKind, place_of
 
 _ROOT = "/api/2.0/mlflow/"
 _PAGE = 1000
@@ -100,7 +100,7 @@ class Mlflow:
         self.place = place_of(arn)
         self._aws = aws
         self._endpoint = _endpoint(aws, self.place)
-        is_app = self.place.kind is Kind.app
+        is_app = self.place.kind is TrackingKind.app
         self._service = "sagemaker" if is_app else "sagemaker-mlflow"
         self._headers = {"x-sm-mlflow-app-arn" if is_app else "x-mlflow-sm-tracking-server-arn": arn}
 
@@ -235,7 +235,7 @@ def _endpoint(aws: Aws, place: Place) -> str:
     given = signed.configured_endpoint(aws, "sagemaker-mlflow")
     if given:
         return given
-    if place.kind is Kind.app:
+    if place.kind is TrackingKind.app:
         return f"https://mlflow.sagemaker.{place.region}.app.aws"
     return f"https://{place.region}.experiments.sagemaker.aws"
 

@@ -22,7 +22,7 @@ _ARN = re.compile(r"arn:[a-z-]+:sagemaker:([a-z0-9-]+):(\d{12}):mlflow-(tracking
 _READERS = 8
 
 
-class Kind(StrEnum):
+class TrackingKind(StrEnum):
     """Which of the two: a server of a size that is paid by the hour, or an app that scales by itself."""
 
     tracking_server = "tracking_server"
@@ -40,7 +40,7 @@ PASSING = frozenset({"Creating", "Updating", "Starting", "Stopping", "Deleting",
 class Server:
     """A tracking server or an app. ``why`` is one sentence on whether it can be used. ``cluster``: our tag of it, if any."""
 
-    kind: Kind
+    kind: TrackingKind
     name: str
     arn: str
     status: str
@@ -60,7 +60,7 @@ class Place:
     """What an ARN of MLflow says."""
 
     arn: str
-    kind: Kind
+    kind: TrackingKind
     region: str
     account: str
     id: str
@@ -72,33 +72,35 @@ def place_of(arn: str) -> Place:
     if found is None:
         raise problems.Invalid("mlflow.arn_invalid", f"{arn} is no ARN of a tracking server or app of MLflow on SageMaker.")
     region, account, kind, name = found.groups()
-    return Place(arn, Kind.app if kind == "app" else Kind.tracking_server, region, account, name)
+    return Place(arn, TrackingKind.app if kind == "app" else TrackingKind.tracking_server, region, account, name)
 
 
 def list_all(aws: Aws) -> list[Server]:
     """Every tracking server and app of the account in this region, by name, with our tags."""
-    servers = [_full(Kind.tracking_server, s) for s in aws.pages("sagemaker", "list_mlflow_tracking_servers", "TrackingServerSummaries")]
-    apps = [_full(Kind.app, s) for s in aws.pages("sagemaker", "list_mlflow_apps", "Summaries")]
+    servers = [
+        _full(TrackingKind.tracking_server, s) for s in aws.pages("sagemaker", "list_mlflow_tracking_servers", "TrackingServerSummaries")
+    ]
+    apps = [_full(TrackingKind.app, s) for s in aws.pages("sagemaker", "list_mlflow_apps", "Summaries")]
     found = sorted((*servers, *apps), key=lambda s: (s.name, s.kind))
     with ThreadPoolExecutor(_READERS) as pool:
         tags = list(pool.map(lambda s: _tags(aws, s.arn), found))
     return [_tagged(server, told) for server, told in zip(found, tags, strict=True)]
 
 
-def find(aws: Aws, kind: Kind, name: str) -> Server | None:
+def find(aws: Aws, kind: TrackingKind, name: str) -> Server | None:
     """One of them in full, or None. Of apps with the same name the newest that is not being deleted."""
-    told = _find_app(aws, name) if kind is Kind.app else _find_server(aws, name)
+    told = _find_app(aws, name) if kind is TrackingKind.app else _find_server(aws, name)
     if told is None:
         return None
     server = _full(kind, told)
     return _tagged(server, _tags(aws, server.arn))
 
 
-def get(aws: Aws, kind: Kind, name: str) -> Server:
+def get(aws: Aws, kind: TrackingKind, name: str) -> Server:
     """The same. Raises NotFound ``mlflow.unknown``."""
     found = find(aws, kind, name)
     if found is None:
-        noun = "app" if kind is Kind.app else "tracking server"
+        noun = "app" if kind is TrackingKind.app else "tracking server"
         raise problems.NotFound("mlflow.unknown", f"There is no {noun} {name} in {aws.region}.", hint="List the tracking servers and apps.")
     return found
 
@@ -121,8 +123,8 @@ def _find_app(aws: Aws, name: str) -> Mapping[str, Any] | None:
         return None
 
 
-def _full(kind: Kind, told: Mapping[str, Any]) -> Server:
-    is_app = kind is Kind.app
+def _full(kind: TrackingKind, told: Mapping[str, Any]) -> Server:
+    is_app = kind is TrackingKind.app
     status = str(told["Status" if is_app else "TrackingServerStatus"])
     active = True if is_app else told.get("IsActive") == "Active"
     usable = (status in USABLE_APP) if is_app else (active and status in USABLE_SERVER)
@@ -142,11 +144,11 @@ def _full(kind: Kind, told: Mapping[str, Any]) -> Server:
     )
 
 
-def _why(kind: Kind, name: str, status: str, *, usable: bool, active: bool) -> str:
+def _why(kind: TrackingKind, name: str, status: str, *, usable: bool, active: bool) -> str:
     if usable:
         return f"{name} answers."
     if status == "Creating":
-        return f"SageMaker is making {name}; that takes {'some minutes' if kind is Kind.app else 'up to 25 minutes'}."
+        return f"SageMaker is making {name}; that takes {'some minutes' if kind is TrackingKind.app else 'up to 25 minutes'}."
     if status in PASSING:
         return f"{name} is {status}."
     if status == "Stopped":

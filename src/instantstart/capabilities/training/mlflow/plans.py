@@ -12,20 +12,20 @@ from instantstart.capabilities.training.mlflow import rules, specs
 from instantstart.ensure import principals, sites, tracking
 from instantstart.ensure.findings import Finding
 from instantstart.ensure.sites import Site
-from instantstart.ensure.tracking import Kind, Server
+from instantstart.ensure.tracking import Server, TrackingKind
 
 
 def plan_create(where: Site, target: specs.CreateTarget) -> Plan:
     """What a creation makes, and what stands in its way."""
     found = rules.findings(where, target, rules.observe(where, target))
-    noun = "MLflow app" if target.kind is Kind.app else f"tracking server ({target.size})"
+    noun = "MLflow app" if target.kind is TrackingKind.app else f"tracking server ({target.size})"
     make = [
         f"{noun} {target.name} with artifacts in {target.artifact_store}",
         f"role {where.names.mlflow_server_role} for SageMaker, for those artifacts alone",
         f"role {where.names.mlflow_role} for training pods: this one alone",
         *(f"service account {namespace}/{tracking.SERVICE_ACCOUNT}" for namespace in target.namespaces),
     ]
-    paid = () if target.kind is Kind.app else ("A tracking server is paid by the hour until it is stopped or deleted.",)
+    paid = () if target.kind is TrackingKind.app else ("A tracking server is paid by the hour until it is stopped or deleted.",)
     return Plan(make=tuple(make), findings=tuple(found), warnings=paid)
 
 
@@ -37,7 +37,7 @@ def checked(where: Site, target: specs.CreateTarget) -> specs.CreateTarget:
     return target
 
 
-def to_remove(where: Site, kind: Kind, name: str) -> specs.NamedTarget:
+def to_remove(where: Site, kind: TrackingKind, name: str) -> specs.NamedTarget:
     """Which one is meant. Raises NotFound, or Conflict for what is not ours."""
     server = tracking.get(where.aws, kind, name)
     rules.check_ours(where, server)
@@ -66,7 +66,7 @@ def plan_grant(where: Site, target: specs.GrantTarget) -> Plan:
     return Plan(make=tuple(made), change=(f"role {where.names.mlflow_role}: may log to {server.arn} and use its artifacts",))
 
 
-def to_share(room: Room, where: Site, source: tuple[Kind, str], ask: specs.ShareMlflow) -> specs.ShareTarget:
+def to_share(room: Room, where: Site, source: tuple[TrackingKind, str], ask: specs.ShareMlflow) -> specs.ShareTarget:
     """The ask with its source. Raises Invalid for a destination that is the source."""
     server = tracking.get(where.aws, *source)
     if ask.destination == server.arn:

@@ -10,7 +10,7 @@ from instantstart.ensure import eks, identity, tracking, tracking_access
 from instantstart.ensure.chain_steps import Hands
 from instantstart.ensure.chains import Ground
 from instantstart.ensure.sites import Site, site
-from instantstart.ensure.tracking import Kind, Server
+from instantstart.ensure.tracking import Server, TrackingKind
 from instantstart.operations.declare import Run
 
 
@@ -46,8 +46,8 @@ def remove(room: Room, run: Run) -> Outcome:
         return Wait(15, f"SageMaker is deleting {server.name}")
     if server.status in tracking.PASSING:
         return Wait(20, f"{server.name} is {server.status}, and can be deleted after that")
-    asked = {"Arn": server.arn} if server.kind is Kind.app else {"TrackingServerName": server.name}
-    held = where.aws.remove("sagemaker", f"delete_mlflow_{'app' if server.kind is Kind.app else 'tracking_server'}", **asked)
+    asked = {"Arn": server.arn} if server.kind is TrackingKind.app else {"TrackingServerName": server.name}
+    held = where.aws.remove("sagemaker", f"delete_mlflow_{'app' if server.kind is TrackingKind.app else 'tracking_server'}", **asked)
     return Wait(10, f"SageMaker cannot delete {server.name} now: {held}" if held else f"Asked SageMaker to delete {server.name}")
 
 

@@ -30,12 +30,12 @@ from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.mlflow import plans, rules, specs, told, views
 from instantstart.ensure import sites
 from instantstart.ensure.sites import Site
-from instantstart.ensure.tracking import Kind
+from instantstart.ensure.tracking import TrackingKind
 from instantstart.operations.record import Operation
 
 router = APIRouter(tags=["training"])
 
-KindPath = Annotated[Kind, Path(description="tracking_server or app.")]
+KindPath = Annotated[TrackingKind, Path(description="tracking_server or app.")]
 NamePath = Annotated[str, Path(max_length=256, pattern=patterns.TRAINING_PLAN_NAME, description="Name of the tracking server or app.")]
 RunPath = Annotated[str, Path(max_length=64, pattern=patterns.MLFLOW_RUN, description="Id of the run.")]
 RunIds = Annotated[
@@ -59,7 +59,7 @@ def tracking_of(
             description="Name or ARN of the tracking server or app; left out: the cluster's own.",
         ),
     ] = None,
-    kind: Annotated[Kind | None, Query(description="Which of the two, where both have the name.")] = None,
+    kind: Annotated[TrackingKind | None, Query(description="Which of the two, where both have the name.")] = None,
 ) -> views.Asked:
     """Whose history is meant."""
     return views.Asked(tracking, kind)
@@ -88,7 +88,7 @@ Server = "/clusters/{cluster}/mlflow/{kind}/{name}"
 
 
 @dataclass(frozen=True)
-class Link:
+class SignInLink:
     """An address that signs in once, into MLflow's own pages. It is neither kept nor logged."""
 
     url: str
@@ -111,7 +111,7 @@ def create_server(
 ) -> Any:  # fmt: skip
     """Bucket folder, role, server, and the pods' way to it. It takes up to 25 minutes, and is paid by the hour."""
     where = _standing(room, cluster)
-    target = rules.settled(where, Kind.tracking_server, ask)
+    target = rules.settled(where, TrackingKind.tracking_server, ask)
     if dry_run:
         return promise(response, plans.plan_create(where, target))
     return begin(room, caller, response, Wish("mlflow_server.create", plans.checked(where, target), key))
@@ -127,7 +127,7 @@ def create_app(
 ) -> Any:  # fmt: skip
     """Bucket folder, role, app, and the pods' way to it: the newer form of MLflow on SageMaker, ready in minutes."""
     where = _standing(room, cluster)
-    target = rules.settled(where, Kind.app, ask)
+    target = rules.settled(where, TrackingKind.app, ask)
     if dry_run:
         return promise(response, plans.plan_create(where, target))
     return begin(room, caller, response, Wish("mlflow_app.create", plans.checked(where, target), key))
@@ -155,10 +155,10 @@ def delete_mlflow(
 
 
 @router.post(f"{Server}/link", operation_id="mlflow_open", summary="Open MLflow's own pages")
-def open_mlflow(room: RoomDep, _caller: Operator, cluster: ClusterPath, kind: KindPath, name: NamePath, response: Response) -> Link:
+def open_mlflow(room: RoomDep, _caller: Operator, cluster: ClusterPath, kind: KindPath, name: NamePath, response: Response) -> SignInLink:
     """A one-time address into MLflow's own pages, good for five minutes. Whoever has it is signed in."""
     response.headers["Cache-Control"] = "no-store"
-    return Link(*views.open_link(room, cluster, kind, name))
+    return SignInLink(*views.open_link(room, cluster, kind, name))
 
 
 @router.post(

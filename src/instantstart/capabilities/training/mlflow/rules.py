@@ -10,7 +10,7 @@ from instantstart.capabilities.training.mlflow import specs
 from instantstart.ensure import buckets, sites, tracking
 from instantstart.ensure.findings import Finding
 from instantstart.ensure.sites import Site
-from instantstart.ensure.tracking import Kind, Server
+from instantstart.ensure.tracking import Server, TrackingKind
 
 #: what the other account's role must allow on a tracking server, and nothing more; an app has one action for all
 _SHARING_ACTIONS = (
@@ -27,7 +27,7 @@ _SHARING_ACTIONS = (
 
 def sharing_actions(destination: str) -> tuple[str, ...]:
     """What is asked of a destination when runs are copied into it."""
-    return ("sagemaker:CallMlflowAppApi",) if tracking.place_of(destination).kind is Kind.app else _SHARING_ACTIONS
+    return ("sagemaker:CallMlflowAppApi",) if tracking.place_of(destination).kind is TrackingKind.app else _SHARING_ACTIONS
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Facts:
     own_bucket: bool
 
 
-def settled(where: Site, kind: Kind, ask: specs.CreateMlflowServer | specs.CreateMlflowApp) -> specs.CreateTarget:
+def settled(where: Site, kind: TrackingKind, ask: specs.CreateMlflowServer | specs.CreateMlflowApp) -> specs.CreateTarget:
     """The ask with every choice made: name and artifact store derived where they were left out."""
     name = ask.name or where.names.mlflow
     fields = ask.model_dump(exclude={"name", "artifact_store"})
@@ -116,7 +116,7 @@ def check_ours(where: Site, server: Server) -> None:
         )
 
 
-def choose(room: Room, tag: str, name: str | None, kind: Kind | None) -> tuple[Site, str]:
+def choose(room: Room, tag: str, name: str | None, kind: TrackingKind | None) -> tuple[Site, str]:
     """The ARN whose history is meant: the named one, or the only one of this cluster. Raises NotFound or Invalid that list them."""
     where = sites.find(room, tag)
     if name is not None and name.startswith("arn:"):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, Namespace, Target
-from instantstart.ensure.tracking import Kind
+from instantstart.ensure.tracking import TrackingKind
 
 Name = Annotated[
     str,
@@ -114,7 +114,7 @@ class ShareMlflow(Ask):
 class CreateTarget(Target):
     """mlflow_server.create and mlflow_app.create with their place, and every choice made."""
 
-    kind: Kind
+    kind: TrackingKind
     name: str
     artifact_store: str
     namespaces: list[str]
@@ -128,7 +128,7 @@ class CreateTarget(Target):
 class NamedTarget(Target):
     """mlflow.delete: which one; the ARN is the very one that the plan showed."""
 
-    kind: Kind
+    kind: TrackingKind
     name: str
     arn: str
 
@@ -136,7 +136,7 @@ class NamedTarget(Target):
 class GrantTarget(Target):
     """mlflow.grant with its place."""
 
-    kind: Kind
+    kind: TrackingKind
     name: str
     namespaces: list[str]
 

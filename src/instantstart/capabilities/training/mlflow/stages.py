@@ -19,7 +19,7 @@ from instantstart.ensure.identity import Role
 from instantstart.ensure.mlflow_api import Experiment, Mlflow
 from instantstart.ensure.mlflow_copies import Way
 from instantstart.ensure.sites import Site, site
-from instantstart.ensure.tracking import Kind, Server
+from instantstart.ensure.tracking import Server, TrackingKind
 from instantstart.operations.declare import Run
 
 _SERVER_TYPICAL, _APP_TYPICAL = 1200.0, 120.0
@@ -81,7 +81,7 @@ def _request(where: Site, run: Run) -> tuple[str, dict[str, Any]]:
         "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
     }
     asked |= {"WeeklyMaintenanceWindowStart": spec.maintenance} if spec.maintenance else {}
-    if spec.kind is Kind.app:
+    if spec.kind is TrackingKind.app:
         mode = "AutoModelRegistrationEnabled" if spec.register_models else "AutoModelRegistrationDisabled"
         asked |= {"Name": spec.name, "ModelRegistrationMode": mode}
         return "create_mlflow_app", asked | ({"AccountDefaultStatus": "ENABLED"} if spec.account_default else {})
@@ -105,7 +105,7 @@ def await_usable(room: Room, run: Run) -> Outcome:
             hint="Look at the role and the bucket, delete it, and create it again.",
             evidence={"arn": server.arn, "status": server.status},
         )
-    typical = _APP_TYPICAL if run.spec.kind is Kind.app else _SERVER_TYPICAL
+    typical = _APP_TYPICAL if run.spec.kind is TrackingKind.app else _SERVER_TYPICAL
     return Wait(pace(run.waited_seconds, typical), server.why)
 
 

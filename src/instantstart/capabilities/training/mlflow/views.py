@@ -19,7 +19,7 @@ from instantstart.ensure.chain_steps import Hands
 from instantstart.ensure.chains import Ground
 from instantstart.ensure.mlflow_api import Mlflow, Run, Search
 from instantstart.ensure.sites import Site
-from instantstart.ensure.tracking import Kind, Server
+from instantstart.ensure.tracking import Server, TrackingKind
 
 _READERS = 8
 #: the longest that SageMaker gives
@@ -105,7 +105,7 @@ class Asked:
     """Which runs are wanted. ``experiments`` by name; none: all."""
 
     tracking: str | None = None
-    kind: Kind | None = None
+    kind: TrackingKind | None = None
     experiments: tuple[str, ...] = ()
     filter: str = ""
     order_by: tuple[str, ...] = ()
@@ -122,20 +122,20 @@ def list_mlflow(room: Room, tag: str) -> MlflowList:
     return MlflowList(items, _access(room, where, kept))
 
 
-def get_mlflow(room: Room, tag: str, kind: Kind, name: str) -> MlflowItem:
+def get_mlflow(room: Room, tag: str, kind: TrackingKind, name: str) -> MlflowItem:
     """One of them in full."""
     where = sites.find(room, tag)
     return _item(where, tracking.get(where.aws, kind, name), tracking_access.remembered(Ground(where, {})))
 
 
-def open_link(room: Room, tag: str, kind: Kind, name: str) -> tuple[str, int]:
+def open_link(room: Room, tag: str, kind: TrackingKind, name: str) -> tuple[str, int]:
     """A presigned address of MLflow's pages, and for how many seconds it is good. Raises Conflict when there is nobody to answer."""
     where = sites.find(room, tag)
     server = tracking.get(where.aws, kind, name)
     if not server.is_usable:
         raise problems.Conflict("mlflow.not_usable", server.why, hint="Wait until it is usable, or start it.")
-    operation = f"create_presigned_mlflow_{'app' if kind is Kind.app else 'tracking_server'}_url"
-    asked = {"Arn": server.arn} if kind is Kind.app else {"TrackingServerName": name}
+    operation = f"create_presigned_mlflow_{'app' if kind is TrackingKind.app else 'tracking_server'}_url"
+    asked = {"Arn": server.arn} if kind is TrackingKind.app else {"TrackingServerName": name}
     return str(where.aws.write("sagemaker", operation, **asked, ExpiresInSeconds=_LINK_SECONDS)["AuthorizedUrl"]), _LINK_SECONDS
 
 
