@@ -42,7 +42,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             assert answer.status_code == 201, answer.text
         until(lambda: len(workers(http)) == 2, "two workers")
     yield world
-    made.close()
+    world.server.close()
 
 
 @pytest.fixture
@@ -156,6 +156,21 @@ def test_without_rights_it_says_why_and_has_no_workers(http: httpx2.Client) -> N
     kept["metadata"] = {"name": "router"}
     assert http.post(binding, json=kept).status_code == 201
     until(lambda: len(workers(http)) == 2, "two workers again")
+
+
+def test_after_a_restart_of_the_sandbox_all_serve_again(running: World) -> None:
+    with running.http() as http:
+        until(lambda: len(workers(http)) == 2, "two workers")
+        names = {p["metadata"]["name"] for p in pods(http, "worker")}
+    running.server.close()
+    aws = Aws()
+    aws.machines = [instance(kind="ml.m5.12xlarge")]
+    running.server = KubernetesServer(running.folder, Clock(rate=RATE), aws, start_controllers)
+    running.endpoint = running.server.create_cluster(ARN, "demo", "region-1", "1.33")
+    with running.http() as http:
+        until(lambda: len(workers(http)) == 2, "two workers again")
+        assert proxied(http, "/v1/chat/completions", ASK).status_code == 200
+        assert {p["metadata"]["name"] for p in pods(http, "worker")} == names
 
 
 def test_cache_aware_sends_the_same_beginning_to_the_same_worker() -> None:
