@@ -24,6 +24,9 @@ _SHARING_ACTIONS = (
     "sagemaker-mlflow:LogBatch",
 )
 
+#: whose a tracking server is changes seldom, and is asked for with every page of runs
+_KEPT_SECONDS = 10.0
+
 
 def sharing_actions(destination: str) -> tuple[str, ...]:
     """What is asked of a destination when runs are copied into it."""
@@ -121,7 +124,8 @@ def choose(room: Room, tag: str, name: str | None, kind: TrackingKind | None) ->
     where = sites.find(room, tag)
     if name is not None and name.startswith("arn:"):
         return where, _of_here(where, name)
-    listed = [s for s in tracking.list_all(where.aws) if kind in (None, s.kind)]
+    known_ones = where.aws.cached("mlflow", _KEPT_SECONDS, lambda: tracking.list_all(where.aws))
+    listed = [s for s in known_ones if kind in (None, s.kind)]
     fitting = [s for s in listed if s.name == name] if name else [s for s in listed if s.cluster == tag]
     if len(fitting) == 1:
         return where, fitting[0].arn
