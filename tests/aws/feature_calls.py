@@ -27,7 +27,8 @@ def features(run: Everything) -> None:
     run.run(workflows.REPAIR, specs.RepairTarget, features=["training_operator", "tiered_checkpointing", "mlflow", "s3_csi"])
     for name in ("training_operator", "tiered_checkpointing"):
         _switch(run, name, on=False)
-    for name in ("task_governance", "kuberay", "keda", "observability", "inference_operator"):
+    metrics = ("observability",) if run.site.aws.is_in_partition("amp") else ()  # China has no Prometheus
+    for name in ("task_governance", "kuberay", "keda", *metrics, "inference_operator"):
         _switch(run, name, on=True)
         _switch(run, name, on=False)
     for name in ("fsx_csi", "metrics_server", "cert_manager"):

@@ -72,6 +72,10 @@ class Aws:
                 "region.unknown", f"There is no AWS region {self.region!r}.", evidence={"region": self.region}
             ) from error
 
+    def is_in_partition(self, service: str) -> bool:
+        """Whether the SDK's own list has a service anywhere in this partition (China has no Prometheus); of a region AWS speaks itself."""
+        return bool(self._session.get_available_regions(service, partition_name=self.partition))
+
     @property
     def dns_suffix(self) -> str:
         """The suffix of the partition's host names and service principals' hosts."""

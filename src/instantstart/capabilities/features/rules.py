@@ -171,6 +171,9 @@ def _against_on(change: Change, statuses: Statuses, world: World) -> Iterator[Ob
         if offered is not None and each.source not in offered:
             told = f"EKS offers no {each.source} for Kubernetes {world.eks['version']} here."
             yield Obstacle(name, "feature.not_offered", told)
+    if name == "observability" and not world.where.aws.is_in_partition("amp"):
+        told = f"Amazon Managed Service for Prometheus, where its metrics go, is not offered in {world.where.aws.partition}."
+        yield Obstacle(name, "feature.not_offered", told)
     if name == "karpenter" and isinstance(world.hyperpod, Mapping):
         modes = {"NodeProvisioningMode": "Continuous", "NodeRecovery": "Automatic"}
         wrong = [f"{key} is {world.hyperpod.get(key)}, not {mode}" for key, mode in modes.items() if world.hyperpod.get(key) != mode]
