@@ -67,11 +67,11 @@ function Conditions({ detail }: { detail: Detail }) {
   return (
     <Container header={<Header variant="h2">Conditions</Header>}>
       <ul className="is-plain-list">
-        {(detail.conditions as Record<string, string>[]).map((each, at) => (
+        {(detail.conditions as unknown as Record<string, string | null>[]).map((each, at) => (
           <li key={at} className="is-wrap">
             <b>{each["type"]}</b> {each["status"]}
             {each["reason"] ? ` (${each["reason"]})` : ""}
-            {each["message"] ? `: ${each["message"]}` : ""}
+            {each["untrusted_message"] ? `: ${each["untrusted_message"]}` : ""}
           </li>
         ))}
       </ul>
