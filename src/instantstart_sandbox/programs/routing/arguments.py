@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The arguments, or an exit with 2 and the reason in the log."""
-    made = _Parser(prog="launch_router.py", usage="launch_router.py [options]", allow_abbrev=False)
+    made = _Parser(prog="launch_router.py", usage="launch_router.py [options]")
     flags = Flags(made)
     flags.switches(_SWITCHES)
     flags.texts(_TEXTS)

@@ -21,6 +21,14 @@ def as_json(text: str) -> Any:
         raise argparse.ArgumentTypeError(f"Value {text} cannot be converted to JSON: {error}") from error
 
 
+def json_or_counts(text: str) -> Any:
+    """JSON, or ``image=2,video=1`` as older versions take it."""
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if all(name and mark and count.isdigit() for name, mark, count in pairs):
+        return {name: int(count) for name, _, count in pairs}
+    return as_json(text)
+
+
 def human_int(text: str) -> int:
     """An integer that may end in k, M or G (thousands), or K (1024s)."""
     scale = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}

@@ -124,7 +124,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The arguments, or an exit with 2 and the reason in the log."""
-    made = _Parser(prog="launch_server.py", usage="launch_server.py [-h] --model-path MODEL_PATH [options]", allow_abbrev=False)
+    made = _Parser(prog="launch_server.py", usage="launch_server.py [-h] --model-path MODEL_PATH [options]")
     flags = Flags(made)
     flags.switches(_SWITCHES)
     flags.texts(_TEXTS)

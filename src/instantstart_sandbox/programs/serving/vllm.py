@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .flags import Flags, human_int
+from .flags import Flags, human_int, json_or_counts
 
 VERSION = "0.11.0"
 _SWITCHES = """
@@ -63,7 +63,7 @@ _FLOATS = """
  typical-acceptance-sampler-posterior-threshold typical-acceptance-sampler-posterior-alpha
 """
 _DOCUMENTS = """
- rope-scaling hf-overrides limit-mm-per-prompt mm-processor-kwargs media-io-kwargs override-neuron-config override-pooler-config
+ rope-scaling hf-overrides mm-processor-kwargs media-io-kwargs override-neuron-config override-pooler-config
  pooler-config speculative-config kv-transfer-config kv-events-config ec-transfer-config additional-config
  override-generation-config model-loader-extra-config default-mm-loras structured-outputs-config eplb-config profiler-config
  attention-config kernel-config default-chat-template-kwargs weight-transfer-config mamba-config reasoning-config
@@ -118,7 +118,7 @@ def _plain(arguments: list[str]) -> list[str]:
 
 def parser(prog: str, positional: bool) -> argparse.ArgumentParser:
     """The parser; ``positional``: the model may come first, as ``vllm serve`` takes it."""
-    made = _Parser(prog=prog, usage=f"{prog} [model_tag] [options]" if positional else f"{prog} [options]", allow_abbrev=False)
+    made = _Parser(prog=prog, usage=f"{prog} [model_tag] [options]" if positional else f"{prog} [options]")
     flags = Flags(made)
     flags.switches(_SWITCHES)
     flags.pairs(_PAIRS)
@@ -128,6 +128,7 @@ def parser(prog: str, positional: bool) -> argparse.ArgumentParser:
     flags.numbers(_FLOATS, float)
     flags.documents(_DOCUMENTS)
     flags.many(_MANY)
+    made.add_argument("--limit-mm-per-prompt", type=json_or_counts)
     flags.choices(_CHOICES)
     made.add_argument("-O", "--compilation-config", "--optimization-level", dest="compilation_config")
     if positional:
