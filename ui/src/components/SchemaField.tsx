@@ -61,7 +61,7 @@ function Control({ field, value, onChange }: Omit<Props, "error">) {
 /** What a person types stays as typed (a list ends with a comma before its next item comes) while it means the same. */
 function Typed({ field, value, onChange }: Omit<Props, "error">) {
   const [typed, setTyped] = useState(textOf(value));
-  const placeholder = field.default !== undefined && field.default !== "" && !Array.isArray(field.default) ? String(field.default) : field.example;
+  const placeholder = field.default !== undefined && field.default !== "" && typeof field.default !== "object" ? String(field.default) : field.example;
   const text = JSON.stringify(parse(field, typed)) === JSON.stringify(value) ? typed : textOf(value);
   return (
     <Input

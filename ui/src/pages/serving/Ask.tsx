@@ -17,6 +17,7 @@ import { ProblemAlert } from "../../components/ProblemAlert";
 import { SchemaForm } from "../../components/SchemaForm";
 import type { Values } from "../../components/SchemaField";
 import { createServer, type Kind } from "./acts";
+import { mountsOf } from "./mounts";
 
 type Plan = Schemas["DeploymentPlan"];
 
@@ -35,6 +36,7 @@ function Ask({ kind, title, schema }: { kind: Kind; title: string; schema: keyof
   const [values, setValues] = useState<Values>({});
   const [errors, setErrors] = useState<Record<string, string>>({});
   const [begun, setBegun] = useState<PlannedAct | null>(null);
+  const [mounts, setMounts] = useState("");
   const act = createServer(kind, cluster, bodyOf(values));
   const look = useMutation({
     mutationFn: (wanted: PlannedAct) => wanted.send({}, { query: { dry_run: true }, header: {} }),
@@ -46,6 +48,10 @@ function Ask({ kind, title, schema }: { kind: Kind; title: string; schema: keyof
     setValues((now) => ({ ...now, [name]: value }));
     look.reset(); // the plan was of other answers
     setErrors({});
+  };
+  const mount = (text: string) => {
+    setMounts(text);
+    set("volumes", mountsOf(text));
   };
   return (
     <SpaceBetween size="l">
@@ -71,10 +77,19 @@ function Ask({ kind, title, schema }: { kind: Kind; title: string; schema: keyof
       </FormField>
       {plan && <Argv plan={plan} />}
       {plan && <PlanView plan={plan} />}
+      <FormField label={<>Volumes <i>- optional</i></>} description="claim:/path, one a line; claim:/path:rw to write there." errorText={wrongVolumes(errors)}>
+        <Textarea value={mounts} rows={2} spellcheck={false} placeholder="s3-claim:/models" onChange={({ detail }) => mount(detail.value)} />
+      </FormField>
       <SchemaForm schema={schema} without={["command", "argv"]} form={{ values, errors, set }} error={null} />
       {begun && <PlannedActModal act={begun} onClose={() => setBegun(null)} />}
     </SpaceBetween>
   );
+}
+
+/** What is wrong with any of the volumes. */
+function wrongVolumes(errors: Record<string, string>): string | undefined {
+  const told = Object.entries(errors).filter(([place]) => place.startsWith("volumes"));
+  return told.length > 0 ? told.map(([, text]) => text).join(" ") : undefined;
 }
 
 /** What the container gets, word by word: a quote that went wrong is seen here. */
