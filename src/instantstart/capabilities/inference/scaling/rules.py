@@ -151,7 +151,7 @@ def _trial(ask: specs.CreateAutoscaler, facts: Facts) -> list[Finding]:
         return [
             Finding(at, "fail", f"The query answers {tried.series} series; KEDA wants one number.", "Put sum(...) or max(...) around it.")
         ]
-    return [Finding(at, "ok", f"The query answers {tried.value:g} now.")]
+    return [Finding(at, "ok", f"The query answers {tried.value:g} now: {facts.query}")]
 
 
 def refusal(found: Sequence[Finding]) -> problems.Problem | None:
