@@ -71,7 +71,13 @@ class Server:
         words = [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
         words += ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", f"{folder}/artifacts"]
         kept = {k: os.environ[k] for k in ("PATH", "HOME", "LANG", "TMPDIR") if k in os.environ}
-        own = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1"}
+        # the jobs that MLflow runs beside (evaluations, scorers) would be a dozen processes more
+        own = {
+            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+            "MLFLOW_DISABLE_TELEMETRY": "true",
+            "DO_NOT_TRACK": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
         with (folder / "server.log").open("ab") as output:
             self._process = subprocess.Popen(
                 words, cwd=folder, env={**kept, **own}, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
