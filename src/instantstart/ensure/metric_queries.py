@@ -43,7 +43,7 @@ def workspace(where: Site, arn: str | None) -> Source | None:
     """The workspace of that ARN, or the one that observability made for the cluster; None when there is none."""
     if arn is not None:
         return Source("amp", metrics_workspace.describe(where, metrics_workspace.id_of(arn))["endpoint"])
-    ours = metrics_workspace.find(where)
+    ours = metrics_workspace.find(where) if where.aws.is_in_partition("amp") else None
     if ours is None or ours["status"]["statusCode"] != "ACTIVE":
         return None
     return Source("amp", metrics_workspace.describe(where, str(ours["workspaceId"]))["endpoint"])
