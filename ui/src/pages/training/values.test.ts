@@ -23,6 +23,15 @@ describe("bodyOf", () => {
     expect(bodyOf(answers, lines)).toEqual(body);
   });
 
+  it("keeps texts that a line cannot hold", () => {
+    const items = ["-c", "import os\nprint(1)\n", " spaced ", "", '"already quoted"', '"half', "plain text, with comma"];
+    expect(LIST.parse(LIST.print(items))).toEqual(items);
+    const env = { A: "x\ny", B: "", C: '"q"', D: "a b" };
+    expect(LINES["env"]!.parse(LINES["env"]!.print(env))).toEqual(env);
+    const settings = { a: "x\ny", b: " s ", c: "1", d: 1 };
+    expect(SETTINGS.parse(SETTINGS.print(settings))).toEqual(settings);
+  });
+
   it("leaves a line that is none for the server to refuse", () => {
     expect(bodyOf({ env: "no sign here" }, lines)).toEqual({ env: "no sign here" });
     expect(SETTINGS.parse("a: 1\nb: [1, 2]\nc: x: y")).toEqual({ a: 1, b: [1, 2], c: "x: y" });

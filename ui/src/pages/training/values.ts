@@ -14,18 +14,28 @@ export interface LinesKind {
 const rows = (text: string) => text.split("\n").map((each) => each.replace(/\r$/, "")).filter((each) => each.trim() !== "");
 const entries = (value: unknown) => Object.entries((value ?? {}) as Body);
 
+/** Texts that a line cannot hold as they are stand in double quotes, as in JSON. */
+const quoted = (text: string) => (text === "" || text !== text.trim() || text.includes("\n") || unquoted(text) !== text ? JSON.stringify(text) : text);
+const unquoted = (text: string) => {
+  const told = text.startsWith('"') ? jsonOr(text) : text;
+  return typeof told === "string" ? told : text;
+};
+
 /** Each line one item, exactly as it is. */
 export const LIST: LinesKind = {
-  says: "One on each line, exactly as it is to arrive.",
-  parse: rows,
-  print: (value) => (Array.isArray(value) ? value.join("\n") : ""),
+  says: 'One on each line, exactly as it is to arrive. What has line ends in it stands in double quotes: "a\\nb".',
+  parse: (text) => rows(text).map(unquoted),
+  print: (value) => (Array.isArray(value) ? value.map((each) => quoted(String(each))).join("\n") : ""),
 };
 
 /** KEY=value on each line. */
 export const VARIABLES: LinesKind = {
   says: "One on each line: NAME=value.",
-  parse: (text) => pairs(text, "="),
-  print: (value) => entries(value).map(([key, each]) => `${key}=${String(each)}`).join("\n"),
+  parse: (text) => {
+    const told = pairs(text, "=");
+    return typeof told === "string" ? told : Object.fromEntries(Object.entries(told).map(([key, each]) => [key, unquoted(each)]));
+  },
+  print: (value) => entries(value).map(([key, each]) => `${key}=${String(each) === "" ? "" : quoted(String(each))}`).join("\n"),
 };
 
 /** name: value on each line; numbers, true, false and lists as in JSON. */
@@ -35,7 +45,7 @@ export const SETTINGS: LinesKind = {
     const told = pairs(text, ":");
     return typeof told === "string" ? told : Object.fromEntries(Object.entries(told).map(([key, each]) => [key, jsonOr(each.trim())]));
   },
-  print: (value) => entries(value).map(([key, each]) => `${key}: ${typeof each === "string" && jsonOr(each) === each ? each : JSON.stringify(each)}`).join("\n"),
+  print: (value) => entries(value).map(([key, each]) => `${key}: ${typeof each === "string" && jsonOr(each) === each && each === each.trim() && !each.includes("\n") ? each : JSON.stringify(each)}`).join("\n"),
 };
 
 /** NAME=secret/key on each line. */
