@@ -45,6 +45,7 @@ _KNOWN = {
     "name": scenarios.MLFLOW,
     "run_id": "0123456789abcdef",
     "run": "0123456789abcdef",
+    "target": "no-such-deployment",
 }
 #: what stands behind a tracking server in a world that serves no MLflow
 _NO_MLFLOW = "MLflow is not installed for the sandbox"
