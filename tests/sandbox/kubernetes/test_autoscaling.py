@@ -20,7 +20,7 @@ from instantstart_sandbox.kubernetes.loops.objects import condition_of
 Object = dict[str, Any]
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 QUERY = 'sum(vllm:num_requests_running{app="a"} + vllm:num_requests_waiting{app="a"})'
-CRDS = Path("/work/shared/crds")
+CRDS = Path(__file__).parents[4] / "shared" / "crds"
 
 
 async def keda(bench: Bench, prometheus: bool = True) -> None:

@@ -16,7 +16,7 @@ from instantstart_sandbox.world.seams import Addon
 
 Object = dict[str, Any]
 ADDON = "amazon-sagemaker-hyperpod-inference"
-CRDS = Path("/work/shared/crds")
+CRDS = Path(__file__).parents[4] / "shared" / "crds"
 
 
 def endpoint(name: str = "qwen", notes: dict[str, str] | None = None, **spec: Any) -> Object:
