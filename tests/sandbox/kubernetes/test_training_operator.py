@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sandbox.kubernetes.loops_bench import Bench, on_bench
+from tests.sandbox.kubernetes.loops_bench import START, Bench, FakeAws, on_bench
 
 from instantstart_sandbox.kubernetes.errors import ApiError
 from instantstart_sandbox.kubernetes.training.rules import Rule
@@ -213,6 +213,25 @@ def test_a_node_that_is_given_up_costs_one_pod_and_no_full_restart(tmp_path: Pat
         assert status(bench)["masterAddr"] == after["train-pods-0"]["status"]["podIP"]
 
     on_bench(tmp_path, test)
+
+
+def test_a_job_outlives_a_restart_of_the_sandbox(tmp_path: Path) -> None:
+    aws = FakeAws()
+
+    async def before(bench: Bench) -> None:
+        await install(bench)
+        await bench.client.create(JOBS, job(notes={RUN: "exit 7 after 60; exit 0 after 300"}, **BUDGET))
+        await bench.wait(120)
+        assert (phase(bench), status(bench)["restartCount"]) == ("Running", 1)
+
+    async def after(bench: Bench) -> None:
+        await bench.wait(60)
+        assert (phase(bench), status(bench)["restartCount"]) == ("Running", 1)
+        await bench.wait(300)
+        assert (phase(bench), status(bench)["restartCount"]) == ("Completed", 1)
+
+    on_bench(tmp_path, before, aws)
+    on_bench(tmp_path, after, aws, start=START + 250)
 
 
 def test_a_silent_job_hangs_by_its_rule(tmp_path: Path) -> None:
