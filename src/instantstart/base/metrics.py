@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from types import TracebackType
 
 from prometheus_client import CollectorRegistry, Histogram
 
@@ -26,14 +26,20 @@ LOOKS = Histogram(
 )
 
 
-@contextlib.contextmanager
-def timed(histogram: Histogram, *labels: str) -> Iterator[None]:
+class _Timer(contextlib.AbstractContextManager[None]):
+    """Looks at what left the block, and lets it go on."""
+
+    def __init__(self, histogram: Histogram, labels: tuple[str, ...]) -> None:
+        self._histogram, self._labels = histogram, labels
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        outcome = kind.__name__ if kind is not None else "ok"
+        self._histogram.labels(*self._labels, outcome).observe(time.perf_counter() - self._began)
+
+
+def timed(histogram: Histogram, *labels: str) -> contextlib.AbstractContextManager[None]:
     """Observe how long the block takes; the last label is its outcome: ``ok``, or the kind of the exception."""
-    began, outcome = time.perf_counter(), "ok"
-    try:
-        yield
-    except Exception as error:
-        outcome = type(error).__name__
-        raise
-    finally:
-        histogram.labels(*labels, outcome).observe(time.perf_counter() - began)
+    return _Timer(histogram, labels)
