@@ -104,7 +104,7 @@ class Autoscaler(Controller):
         scale = scaling.show(found, obj)
         chosen = obj["spec"].get("selector")
         pods = [
-            p for p in self.cluster.read_all("pods", space) if pod_active(p) and isinstance(chosen, dict) and selects(chosen, labels_of(p))
+            p for p in self.cache.all("pods", space) if pod_active(p) and isinstance(chosen, dict) and selects(chosen, labels_of(p))
         ]
         return Target(found, int(scale["spec"].get("replicas", 0)), pods)
 
@@ -214,7 +214,7 @@ class Autoscaler(Controller):
         return count, {"type": "Resource", "resource": {"name": name, "current": shown}}
 
     def _metrics_served(self) -> bool:
-        return any(pod_ready(p) and "metrics-server" in name_of(p) for p in self.cluster.read_all("pods", "kube-system"))
+        return any(pod_ready(p) and "metrics-server" in name_of(p) for p in self.cache.all("pods", "kube-system"))
 
     # ------------------------------------------------------------------ bounds
 

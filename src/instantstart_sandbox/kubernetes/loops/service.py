@@ -231,7 +231,7 @@ class LoadBalancerController(Controller):
 
     def _controller_runs(self) -> bool:
         """Whether a pod of the AWS load balancer controller is ready, whoever installed it."""
-        pods = self.cluster.read_all("pods")
+        pods = self.cache.all("pods")
         return any(pod_ready(p) and _CONTROLLERS & set(labels_of(p).values()) for p in pods)
 
     def _ask(self, key: str, work: Coroutine[Any, Any, None]) -> None:
