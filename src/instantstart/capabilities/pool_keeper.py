@@ -1,7 +1,7 @@
 """The keeper of pools: a business whose worker died gets another free one, within seconds, whoever is watching.
 
-One list of pools for each cluster and round, and nothing more where there is none. What it does is small and safe to do twice
-(ensure/pools.py says why): several replicas of this server may keep the same pools.
+One list of pools for each cluster and round; where there is none, or nobody answers, it looks only now and then. What it does is small
+and safe to do twice (ensure/pools.py says why): several replicas of this server may keep the same pools.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from instantstart.capabilities.room import Room
 from instantstart.ensure import pools, serving, sites
 
 logger = log.get("instantstart.pool_keeper")
+#: rounds that a cluster without pools is left alone
+_REST = 5
 
 
 class PoolKeeper:
@@ -23,6 +25,8 @@ class PoolKeeper:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._seen: dict[str, pools.Seen] = {}
+        #: cluster -> rounds to come in which it is not looked at
+        self._rests: dict[str, int] = {}
 
     def start(self) -> None:
         """Begin the rounds; nothing is started when the interval is 0."""
@@ -47,14 +51,22 @@ class PoolKeeper:
         for row in self._room.store.clusters.list():
             if self._stopping.is_set():
                 return
+            if self._rests.get(row.tag, 0) > 0:
+                self._rests[row.tag] -= 1
+                continue
             try:
-                self._look(row.tag)
+                found = self._look(row.tag)
             except problems.Problem as problem:
+                found = 0
                 logger.debug("pools of %s could not be looked at: %s", row.tag, problem.detail)
+            self._rests[row.tag] = 0 if found else _REST
 
-    def _look(self, tag: str) -> None:
-        kube = sites.find(self._room, tag).kube(self._room)
-        for each in kube.list("Deployment", labels=serving.selector("model-pool")):
+    def _look(self, tag: str) -> int:
+        """Settle every pool of a cluster; how many there are."""
+        kube = pools.near(self._room, sites.find(self._room, tag))
+        found = kube.list("Deployment", labels=serving.selector("model-pool"))
+        for each in found:
             namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
             for told in pools.settle(kube, namespace, name, self._seen.setdefault(f"{tag}/{namespace}/{name}", {})):
                 logger.warning("pool %s/%s of %s: %s", namespace, name, tag, told)
+        return len(found)

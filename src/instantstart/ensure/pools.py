@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import names, problems
-from instantstart.ensure import job_pods, serving
+from instantstart.ensure import eks, job_pods, serving
 from instantstart.ensure.serving import BUSINESS, DELETION_COST, POOL, RETIRING, SERVED, UNASSIGNED, WORKERS
+from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 
 Resource = dict[str, Any]
@@ -23,6 +24,8 @@ Resource = dict[str, Any]
 COST_BOUND, COST_FREE, COST_RETIRING = "10000", "0", "-10000"
 FREE = frozenset({UNASSIGNED, RETIRING})
 _TRIES = 8
+#: how long the address of a cluster is believed
+_KEPT_SECONDS = 60.0
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
@@ -156,6 +159,14 @@ def binding(service: Resource) -> Binding:
         port=int(ports[0].get("port", 0)),
         version=metadata["resourceVersion"],
     )
+
+
+def near(room: Any, where: Site) -> KubeCluster:
+    """The cluster's Kubernetes, by what EKS said of it a moment ago: a worker is to be given at once, and a keeper looks often."""
+    key = f"kubernetes/{where.eks_cluster}"
+    ref = where.aws.cached(key, _KEPT_SECONDS, lambda: eks.ref(eks.get_cluster(where.aws, where.eks_cluster), where.aws.region))
+    found: KubeCluster = room.kube.cluster(ref)
+    return found
 
 
 # --- acts

@@ -25,7 +25,7 @@ from instantstart.capabilities.doors import (
 from instantstart.capabilities.inference.pools import plans, rules, specs, views
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import eks, pools, serving, sites
+from instantstart.ensure import pools, serving, sites
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.record import Operation
@@ -36,8 +36,6 @@ NamespacePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_N
 NamePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the pool.")]
 BusinessPath = Annotated[str, Path(max_length=40, pattern=patterns.KUBERNETES_NAME, description="The business.")]
 Approval = Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave.")]
-#: how long the address of a cluster is believed
-_KEPT_SECONDS = 60.0
 _BASE = "/clusters/{cluster}/model-pools"
 _ONE = _BASE + "/{namespace}/{name}"
 
@@ -168,11 +166,5 @@ def _standing(room: Room, cluster: str) -> Site:
 
 
 def _near(room: Room, cluster: str) -> KubeCluster:
-    """Its Kubernetes, by what EKS said of it a moment ago: a worker is to be given at once."""
     activity.check_not_deleting(room, cluster)
-    where = sites.find(room, cluster)
-    ref = where.aws.cached(
-        f"kubernetes/{where.eks_cluster}", _KEPT_SECONDS, lambda: eks.ref(eks.get_cluster(where.aws, where.eks_cluster), where.aws.region)
-    )
-    found: KubeCluster = room.kube.cluster(ref)
-    return found
+    return pools.near(room, sites.find(room, cluster))
