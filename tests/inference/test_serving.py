@@ -230,6 +230,15 @@ def test_an_internet_facing_address_needs_an_administrators_approval(door: Door)
     assert door.refusal(409, "POST", DEPLOYMENTS, other, approval=plan["approval"])["code"] == "approval.missing"
 
 
+def test_what_an_operator_asks_of_the_internet_waits_for_an_administrator(stand: Stand, door: Door) -> None:
+    _, token = stand.room.store.identities.create_token("operator", "operator", "person")
+    body = ask(name="public", exposure="load_balancer", scheme="internet-facing", source_ranges=["203.0.113.0/24"])
+    waiting = Door(door.client, token).well(202, "POST", DEPLOYMENTS, body)
+    assert waiting["status"] == "awaiting_approval"
+    assert stand.kube.find("Deployment", "public", "default") is None
+    stand.room.store.operations.update(waiting["id"], status="cancelled")
+
+
 def test_a_load_balancer_is_waited_for(stand: Stand, door: Door) -> None:
     """Case 64: the address comes, or the controller's own words do."""
     made = do(stand, door, "POST", DEPLOYMENTS, ask(name="open", exposure="load_balancer"))
