@@ -125,6 +125,8 @@ class Cluster:
         self.logs: Logs = self._log_file
         self.backend: Backend | None = None
         self.measures = Measures()
+        #: what is still ending when the cluster has stopped: processes that were killed
+        self.ending: list[asyncio.Task[None]] = []
         self.agents = Agents()
         self.crashes: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()

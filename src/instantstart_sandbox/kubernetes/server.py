@@ -228,6 +228,8 @@ class KubernetesServer:
 
     async def _shut(self, served: _Served, folder: Path | None) -> None:
         served.cluster.stop()
+        if served.cluster.ending:
+            await asyncio.wait(served.cluster.ending, timeout=_STOP_SECONDS)
         served.listener.should_exit = True
         served.listener.force_exit = True
         if served.serving is not None:

@@ -27,7 +27,9 @@ class Log:
         self._size = path.stat().st_size
 
     def line(self, moment: float, text: bytes) -> None:
-        """Append one line (its line end, if any, is replaced)."""
+        """Append one line (its line end, if any, is replaced). What a process says after its log was closed is lost."""
+        if self._file.closed:
+            return
         row = stamped(moment) + b" " + text.rstrip(b"\r\n") + b"\n"
         if self._size + len(row) <= _LARGEST_BYTES:
             self._file.write(row)

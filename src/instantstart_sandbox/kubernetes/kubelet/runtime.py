@@ -150,6 +150,7 @@ class Runtime:
             for run in body.runs.values():
                 if run.process is not None:
                     run.process.signal(signal.SIGKILL)
+                    self._cluster.ending.extend(run.process.tasks)
                 run.log.close()
 
     def has_process(self, key: str) -> bool:
