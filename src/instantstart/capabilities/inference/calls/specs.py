@@ -41,5 +41,10 @@ class CallModel(Ask):
     method: Annotated[Literal["GET", "POST"], Field(description="json: how it is asked.")] = "POST"
     body: dict[str, Any] | None = Field(None, description="json: what is sent. Else: more fields of the request, such as top_p.")
     timeout_seconds: Annotated[
-        int, Field(ge=1, le=600, description="Longest silence of the server, in real seconds; agents wait 45 at most.")
+        int,
+        Field(
+            ge=1,
+            le=600,
+            description="Longest silence of the server, and of the answer waited for whole, in real seconds; 20 at most for agents.",
+        ),
     ] = 60

@@ -23,8 +23,8 @@ from instantstart.kube.proxying import Flow, Passage, flow
 MOST_BYTES = 1024 * 1024
 _MOST_DOORS = 3
 _RAW = 4000
-#: a tool of an agent must answer within 50 seconds
-AGENT_SECONDS = 45
+#: a tool of an agent must answer within 50 seconds: 10 for the model's name, and twice this for its answer
+AGENT_SECONDS = 20
 #: a replica that went away since it was found: another is asked
 NOBODY_THERE = frozenset({"model.not_reached", "kubernetes.not_found"})
 
