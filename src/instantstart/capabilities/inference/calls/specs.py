@@ -45,6 +45,6 @@ class CallModel(Ask):
         Field(
             ge=1,
             le=600,
-            description="Longest silence of the server, and of the answer waited for whole, in real seconds; 20 at most for agents.",
+            description="Longest silence, and longest whole answer, in real seconds; agents wait 20 at most.",
         ),
     ] = 60
