@@ -24,7 +24,7 @@ MLFLOW = "/clusters/standing/mlflow"
 @pytest.fixture(scope="module")
 def tracked(standing: Job, door: Door) -> Tracked:
     """The cluster; nothing of MLflow needs to be recorded here."""
-    quick = {"mlflow_server_create_seconds": 120.0, "mlflow_app_create_seconds": 20.0, "mlflow_change_seconds": 20.0}
+    quick: dict[str, Any] = {"mlflow_server_create_seconds": 120.0, "mlflow_app_create_seconds": 20.0, "mlflow_change_seconds": 20.0}
     standing.crank.sandbox.admin("settings", **quick)
     return Tracked(standing, door, serves=False)
 
