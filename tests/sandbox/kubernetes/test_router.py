@@ -124,7 +124,7 @@ def test_a_worker_that_loses_its_label_leaves_at_once(http: httpx2.Client) -> No
     patch = {"metadata": {"labels": {"app": "other"}}}
     path = f"/api/v1/namespaces/default/pods/{gone['metadata']['name']}"
     assert http.patch(path, json=patch, headers={"Content-Type": "application/merge-patch+json"}).status_code == 200
-    until(lambda: url not in workers(http), "the worker has left", 2)
+    until(lambda: url not in workers(http), "the worker has left")
     assert proxied(http, "/v1/chat/completions", ASK).status_code == 200
     http.delete(path)
     until(lambda: len(workers(http)) == 2, "its successor has come")
