@@ -192,7 +192,7 @@ def _follow(where: Context, path: str, query: Mapping[str, Any], printer: Printe
                 told.take(events)
         except _Cut as cut:
             away_since = away_since or time.monotonic()
-            if time.monotonic() - away_since > PATIENCE_SECONDS:
+            if not told.settled or time.monotonic() - away_since > PATIENCE_SECONDS:  # one that never answered is told at once
                 raise problems.Unreachable("server.unreachable", f"No InstantStart server answers at {where.url} ({cut}).") from cut
             time.sleep(AGAIN_SECONDS)
 
