@@ -60,10 +60,9 @@ def ask(kube: KubeCluster, door: Door, engine: EngineName, health: str | None) -
 
 def _of_custom(kube: KubeCluster, door: Door, health: str | None) -> FirstAnswer | NoAnswer:
     """A container of unknown kind: an OpenAI server when it lists models, else it need only answer at its health path."""
-    if health is None:
-        model = _model(kube, door)
-        if not isinstance(model, NoAnswer):
-            return _first(kube, door, model)
+    model = _model(kube, door)
+    if not isinstance(model, NoAnswer):
+        return _first(kube, door, model)
     began = time.monotonic()
     path = health or "/"
     answer = kube.proxy(door, path, read_seconds=_READ_SECONDS)
