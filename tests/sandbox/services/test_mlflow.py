@@ -72,6 +72,7 @@ def tracking() -> Iterator[Tracking]:
     """Nothing real behind the servers: only what AWS's operations say is looked at."""
     sandbox, endpoint = start(None, serves=False)
     yield Tracking(sandbox, endpoint)
+    assert sandbox.world.journal.crashes() == []
     sandbox.stop()
 
 
@@ -144,6 +145,10 @@ def test_an_app_is_named_by_its_arn(tracking: Tracking) -> None:
     pages = tracking.sagemaker.get_paginator("list_mlflow_apps").paginate(PaginationConfig={"PageSize": 1})
     assert {s["Name"] for p in pages for s in p["Summaries"]} == {"runs", "more"}
     assert tracking.sagemaker.create_presigned_mlflow_app_url(Arn=arn)["AuthorizedUrl"].startswith(f"{tracking.endpoint}/_mlflow/auth?")
+    tracking.sagemaker.update_mlflow_app(Arn=arn, Name="runs", ModelRegistrationMode="AutoModelRegistrationEnabled")
+    assert tracking.sagemaker.describe_mlflow_app(Arn=arn)["Status"] == "Updating"
+    tracking.account.warp(121)
+    assert tracking.sagemaker.describe_mlflow_app(Arn=arn)["ModelRegistrationMode"] == "AutoModelRegistrationEnabled"
     tracking.sagemaker.delete_mlflow_app(Arn=arn)
     tracking.account.warp(121)
     assert refusal(tracking.sagemaker.describe_mlflow_app, Arn=arn)[0] == "ResourceNotFound"
