@@ -64,10 +64,7 @@ def test_a_group_is_added_scaled_changed_and_deleted(standing: Job, door: Door, 
 
     plan = door.well(200, "DELETE", f"{GROUPS}/cpu", dry_run=True)
     assert plan["approval"]
-    refused = door.refusal(409, "DELETE", f"{GROUPS}/cpu")
-    assert (refused["code"], refused["detail"]) == (
-        "approval.missing", "This cannot be taken back: it needs the approval that its own plan gives, once.",
-    )  # fmt: skip
+    assert "needs the approval that its own plan gives" in door.refusal(409, "DELETE", f"{GROUPS}/cpu")["detail"]
     gone = turn(crank, "instance_group.delete", group="cpu")
     assert gone.status == "succeeded", gone.problem
     assert door.refusal(404, "GET", f"{GROUPS}/cpu")["code"] == "instance_group.unknown"

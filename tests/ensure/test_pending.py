@@ -104,7 +104,7 @@ def test_the_clause_of_the_scheduler_that_matters(said: str, code: str, part: st
         ),
         ([Place(a_node(taint={"key": "team", "value": "red", "effect": "NoSchedule"}))], "nodes.tainted", "the taint team=red of the only"),
         (
-            [Place(a_node(**{HEALTH: "UnschedulablePendingReplacement"})), Place(a_node("ml.g5.xlarge"))],
+            [Place(a_node(**{HEALTH: "UnschedulablePendingReplacement"})), Place(a_node("ml.g5.xlarge"))],  # type: ignore[arg-type]
             "nodes.not_usable",
             "HyperPod is replacing the instance",
         ),
