@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from instantstart.base import log, problems
 from instantstart.kube import log_pods
@@ -44,6 +44,8 @@ IDLE_SECONDS = 1.0
 SETTLE_SECONDS = 4.0
 #: what is read for one reader alone, of one container
 MOST_HISTORY_BYTES = 4 * 1024 * 1024
+#: lines so long that these do not fit into that are cut
+FEWEST_LINES = 50
 _DIALS = 8
 _log = log.get(__name__)
 
@@ -139,6 +141,12 @@ class LogHub:
             self._ring_bell.send(b"!")
 
     def _run(self) -> None:
+        try:
+            self._go_round()
+        finally:
+            self._end()
+
+    def _go_round(self) -> None:
         pause = 0.0
         while not self._stopped:
             if pause:
@@ -147,7 +155,6 @@ class LogHub:
             with self._lock:
                 self._turn({id(key.data): key.data for key, _ in ready if key.data is not None})
             pause = min(PAUSE_SECONDS + PAUSE_EACH_SECONDS * len(self._reads), LONGEST_PAUSE_SECONDS) if ready else 0.0
-        self._end()
 
     def _until_due(self) -> float:
         """Seconds until something is to be done though nothing comes."""
@@ -158,11 +165,17 @@ class LogHub:
         return min(wait, IDLE_SECONDS) if wait > 0 else IDLE_SECONDS
 
     def _end(self) -> None:
+        """Let go of everything. When it was not asked for, whoever reads is told, and the next one that comes begins anew."""
         with self._lock:
+            readers = {*self._opened, *(r for crowd in self._crowds.values() for r in crowd.readers)}
+            for reader in readers if not self._stopped else ():
+                reader.problem = problems.Broken("log.reading_stopped", "Reading logs stopped by a fault of ours.", hint="Open them again.")
+                reader.notify()
             for read in self._reads.values():
                 read.source.close()
             for crowd in self._crowds.values():
                 crowd.running.cancel()
+            self._reads, self._crowds, self._opened, self._thread = {}, {}, {}, None
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._selector.close()
         self._bell.close()
@@ -195,6 +208,8 @@ class LogHub:
 
     def _sweep(self, now: float) -> None:
         """Who has all there was is told so; what nobody reads is closed."""
+        for reader in {reader for read in self._reads.values() for reader in read.readers if reader.waiting}:
+            reader.feed()
         for reader, since in list(self._opened.items()):
             self._settle(reader, now - since)
         for key, read in list(self._reads.items()):
@@ -292,7 +307,7 @@ class LogHub:
         read.cursors.append(cursor)
         read.readers.append(reader)
         if not new:
-            self._catch_up(read, cursor, first)
+            self._catch_up(reader, read, cursor, first)
         return cursor
 
     def _left(self, reader: Reader) -> None:
@@ -336,7 +351,7 @@ class LogHub:
             self._selector.unregister(read.watched)
             read.watched = None
 
-    def _catch_up(self, read: _Read, cursor: Cursor, first: First) -> None:
+    def _catch_up(self, reader: Reader, read: _Read, cursor: Cursor, first: First) -> None:
         """A reader that comes to a log that is open already: from its ring when that has the place, else what it wants is read for it."""
         source = read.source
         cursor.begin(source.ring.serial)
@@ -345,21 +360,32 @@ class LogHub:
             cursor.begin(serial)
             return
         cursor.history = None
+        reader.waiting.append(lambda: self._begin_history(read, cursor, first))
+
+    def _begin_history(self, read: _Read, cursor: Cursor, first: First) -> None:
+        cursor.begin(read.source.ring.serial)  # from here on the ring has it; what comes twice meanwhile is left out
         self._pool.submit(self._read_history, read, cursor, first)
 
     def _read_history(self, read: _Read, cursor: Cursor, first: First) -> None:
-        key = read.source.key
-        since = first.after.at if first.after else None
-        query = LogQuery(
-            key.container, False, first.tail if not since else None, first.since_seconds if not since else None, since,
-            MOST_HISTORY_BYTES, timestamps=True,
-        )  # fmt: skip
-        path = read.cluster.kinds.resolve("Pod").path(key.namespace, key.pod, "log")
-        try:
-            content = read.cluster.connection.send(Ask("GET", path, query.params()))
-        except problems.Problem:
-            content = b""  # it has no log yet, or cannot be read: the source itself says why
+        content = b""
+        with suppress(problems.Problem):  # it has no log yet, or cannot be read: the source itself says why
+            content = self._all_of(read, first)
         self._call(lambda: self._history(read, cursor, first, content))
+
+    def _all_of(self, read: _Read, first: First) -> bytes:
+        """What there is. A limit of bytes cuts the newest off, so fewer lines are asked for when it is met."""
+        key, after = read.source.key, first.after
+        path = read.cluster.kinds.resolve("Pod").path(key.namespace, key.pod, "log")
+        query = LogQuery(key.container, limit_bytes=MOST_HISTORY_BYTES, timestamps=True)
+        if after is not None:
+            return read.cluster.connection.send(Ask("GET", path, replace(query, since_time=after.at).params()))
+        tail = first.tail
+        while True:
+            asked = replace(query, tail_lines=tail, since_seconds=first.since_seconds)
+            content = read.cluster.connection.send(Ask("GET", path, asked.params()))
+            if len(content) < MOST_HISTORY_BYTES or tail is None or tail < FEWEST_LINES:
+                return content
+            tail //= 4
 
     def _history(self, read: _Read, cursor: Cursor, first: First, content: bytes) -> None:
         block = content[: content.rfind(b"\n") + 1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ from instantstart.kube.log_source import Block, First, Source
 
 #: containers that one reader may follow
 MOST_SOURCES = 500
+#: pieces of old logs that are held for one reader until it takes them
+MOST_HISTORIES = 8
 
 
 class Place(msgspec.Struct, tag_field="type", tag="source"):
@@ -139,6 +142,8 @@ class Reader:
         #: the first pods are known
         self.listed = False
         self.full = False
+        #: what is to be read for this reader alone, in turn: no more is held than it takes
+        self.waiting: deque[Callable[[], object]] = deque()
         self._settled = False
         self.closed = False
 
@@ -157,6 +162,13 @@ class Reader:
                 self._settled = True
                 told.append(Settled(len(self.cursors)))
             return told
+
+    def feed(self) -> None:
+        """Begin with what waits to be read for this reader, while little of that is untaken. In the hub's thread."""
+        untaken = sum(c.history is None or bool(c.history.text) for c in self.cursors.values()) - len(self.waiting)
+        while self.waiting and untaken < MOST_HISTORIES:
+            self.waiting.popleft()()
+            untaken += 1
 
     def close(self) -> None:
         """Read no more."""

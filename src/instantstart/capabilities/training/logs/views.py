@@ -21,6 +21,7 @@ from instantstart.kube.log_reader import Reader, Want
 #: containers that are read for one answer, so many at a time
 MOST_CONTAINERS, AT_ONCE = 200, 8
 #: of one container, in an answer and in a download
+FEWEST_LINES = 50
 ANSWER_BYTES, DOWNLOAD_BYTES = 4 * 1024 * 1024, 256 * 1024 * 1024
 _BATCH_JOB = "batch/v1/Job"
 
@@ -174,8 +175,13 @@ def _containers(kube: KubeCluster, choices: tuple[Choice, ...], ask: LogsAsk) ->
 
 
 def _read(kube: KubeCluster, pod: PodLogs, container: str, query: LogQuery) -> tuple[str, problems.Problem | None]:
+    asked = replace(query, container=container)
     try:
-        return kube.log(pod.name, pod.namespace, replace(query, container=container)), None
+        text = kube.log(pod.name, pod.namespace, asked)
+        while len(text.encode()) >= ANSWER_BYTES and (asked.tail_lines or 0) > FEWEST_LINES:  # the limit cuts the newest off: ask for fewer
+            asked = replace(asked, tail_lines=(asked.tail_lines or 0) // 4)
+            text = kube.log(pod.name, pod.namespace, asked)
+        return text, None
     except (problems.Invalid, problems.NotFound, problems.Busy) as problem:
         return "", problem
 
