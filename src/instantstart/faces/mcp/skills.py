@@ -59,8 +59,8 @@ def parse(text: str) -> Skill:
     """A skill from its file. ValueError or TypeError when the head is not as it should be."""
     _, head, body = text.split("---\n", 2)
     given: dict[str, Any] = yaml.safe_load(head)
-    lists = {key: tuple(given.pop(key)) for key in ("areas", "toolsets") if key in given}
-    return Skill(text=body.strip() + "\n", **given, **lists)
+    given.update({key: tuple(given[key]) for key in ("areas", "toolsets") if key in given})
+    return Skill(text=body.strip() + "\n", **given)
 
 
 def prompts() -> ListPromptsResult:
