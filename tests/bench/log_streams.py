@@ -76,7 +76,7 @@ def logs() -> Iterator[str]:
     """The figures at each rate."""
     kubectl = shutil.which("kubectl")
     with Rig(1) as rig:  # faster clocks make the control plane's own work at rest dearer than it is
-        crowd = fill(rig, "logs", PODS, PODS * 5)
+        crowd = fill(rig, "logs", PODS, PODS * 5 + PODS // 10)  # four agents and one worker a node; each hundredth pod of a crowd waits
         folder = next((rig.sandbox.folder / "sandbox").rglob("logs"), None) or _logs_folder(rig.sandbox, crowd.arn)
         names = [f"{_APP}-{number:06}" for number in range(PODS)]
         config = _kubeconfig(rig, crowd)
