@@ -2242,6 +2242,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/support-bundle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Everything that helps to find a fault, in one archive
+         * @description Versions, settings, operations with their events, figures; without secrets.
+         */
+        get: operations["support_bundle_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tokens": {
         parameters: {
             query?: never;
@@ -2506,7 +2526,7 @@ export interface components {
             /** Granted */
             granted: boolean;
             /** Links */
-            links: components["schemas"]["instantstart__ensure__chain_links__Link"][];
+            links: components["schemas"]["Link"][];
             /** Namespaces */
             namespaces: string[];
             /** Service Account */
@@ -3230,7 +3250,7 @@ export interface components {
             temperature?: number | null;
             /**
              * Timeout Seconds
-             * @description Longest silence of the server, in real seconds; agents wait 45 at most.
+             * @description Longest silence, and longest whole answer, in real seconds; agents wait 20 at most.
              * @default 60
              */
             timeout_seconds?: number;
@@ -5038,7 +5058,7 @@ export interface components {
             /** Items */
             items: components["schemas"]["FeatureView"][];
             /** Others */
-            others: components["schemas"]["instantstart__ensure__chain_links__Link"][];
+            others: components["schemas"]["Link"][];
             /**
              * Read At
              * Format: date-time
@@ -5083,7 +5103,7 @@ export interface components {
             /** Enabled */
             enabled: boolean;
             /** Identity */
-            identity: components["schemas"]["instantstart__ensure__chain_links__Link"][];
+            identity: components["schemas"]["Link"][];
             /** Installed By */
             installed_by: string | null;
             /** Name */
@@ -5709,7 +5729,20 @@ export interface components {
          * @description Who is behind a token: a person, or an agent (which never reaches the admin floor).
          * @enum {string}
          */
-        "Kind-Output": "person" | "agent";
+        Kind: "person" | "agent";
+        /**
+         * Link
+         * @description One link of one chain. ``detail``: what is there, or what is wrong, in a sentence.
+         */
+        Link: {
+            /** Chain */
+            chain: string;
+            /** Detail */
+            detail: string;
+            /** Link */
+            link: string;
+            status: components["schemas"]["Standing"];
+        };
         /**
          * LlamaFactoryRecipe
          * @description LLaMA-Factory: a YAML file as for `llamafactory-cli train`, settings over it, or settings alone.
@@ -5901,7 +5934,7 @@ export interface components {
             face: string;
             /** Id */
             id: string;
-            kind: components["schemas"]["Kind-Output"];
+            kind: components["schemas"]["Kind"];
             /** Name */
             name: string;
             role: components["schemas"]["Role"];
@@ -6164,7 +6197,7 @@ export interface components {
              * @description A person, or an agent, which can neither approve nor be an admin.
              * @default person
              */
-            kind?: components["schemas"]["instantstart__capabilities__doors__Kind"];
+            kind?: components["schemas"]["Kind"];
             /**
              * Name
              * @description Who or what will use it.
@@ -8063,6 +8096,16 @@ export interface components {
             token?: string | null;
         };
         /**
+         * SignInLink
+         * @description An address that signs in once, into MLflow's own pages. It is neither kept nor logged.
+         */
+        SignInLink: {
+            /** Expires In Seconds */
+            expires_in_seconds: number;
+            /** Url */
+            url: string;
+        };
+        /**
          * Source
          * @description Where the model comes from. ``type`` says which of the other fields count.
          */
@@ -8514,6 +8557,28 @@ export interface components {
             uri: string;
         };
         /**
+         * TrackingKind
+         * @description Which of the two: a server of a size that is paid by the hour, or an app that scales by itself.
+         * @enum {string}
+         */
+        TrackingKind: "tracking_server" | "app";
+        /**
+         * TrainingCondition
+         * @description A condition of the job, as its operator wrote it.
+         */
+        TrainingCondition: {
+            /** At */
+            at: string | null;
+            /** Reason */
+            reason: string | null;
+            /** Status */
+            status: string;
+            /** Type */
+            type: string;
+            /** Untrusted Message */
+            untrusted_message: string | null;
+        };
+        /**
          * TrainingEvent
          * @description What the cluster said about the job or its pods.
          */
@@ -8542,9 +8607,7 @@ export interface components {
             } | null;
             budget: components["schemas"]["Budget-Output"] | null;
             /** Conditions */
-            conditions: {
-                [key: string]: unknown;
-            }[];
+            conditions: components["schemas"]["TrainingCondition"][];
             /** Elastic */
             elastic: {
                 [key: string]: unknown;
@@ -9331,41 +9394,6 @@ export interface components {
             /** Region */
             region: string;
         };
-        /**
-         * Kind
-         * @description Who is behind a token: a person, or an agent (which never reaches the admin floor).
-         * @enum {string}
-         */
-        instantstart__capabilities__doors__Kind: "person" | "agent";
-        /**
-         * Link
-         * @description An address that signs in once, into MLflow's own pages. It is neither kept nor logged.
-         */
-        instantstart__capabilities__training__mlflow__routes__Link: {
-            /** Expires In Seconds */
-            expires_in_seconds: number;
-            /** Url */
-            url: string;
-        };
-        /**
-         * Link
-         * @description One link of one chain. ``detail``: what is there, or what is wrong, in a sentence.
-         */
-        instantstart__ensure__chain_links__Link: {
-            /** Chain */
-            chain: string;
-            /** Detail */
-            detail: string;
-            /** Link */
-            link: string;
-            status: components["schemas"]["Standing"];
-        };
-        /**
-         * Kind
-         * @description Which of the two: a server of a size that is paid by the hour, or an app that scales by itself.
-         * @enum {string}
-         */
-        instantstart__ensure__tracking__Kind: "tracking_server" | "app";
     };
     responses: never;
     parameters: never;
@@ -18440,7 +18468,7 @@ export interface operations {
                 /** @description Tag of the cluster. */
                 cluster: string;
                 /** @description tracking_server or app. */
-                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                kind: components["schemas"]["TrackingKind"];
                 /** @description Name of the tracking server or app. */
                 name: string;
             };
@@ -18601,7 +18629,7 @@ export interface operations {
                 /** @description Tag of the cluster. */
                 cluster: string;
                 /** @description tracking_server or app. */
-                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                kind: components["schemas"]["TrackingKind"];
                 /** @description Name of the tracking server or app. */
                 name: string;
             };
@@ -18771,7 +18799,7 @@ export interface operations {
                 /** @description Tag of the cluster. */
                 cluster: string;
                 /** @description tracking_server or app. */
-                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                kind: components["schemas"]["TrackingKind"];
                 /** @description Name of the tracking server or app. */
                 name: string;
             };
@@ -18939,7 +18967,7 @@ export interface operations {
                 /** @description Tag of the cluster. */
                 cluster: string;
                 /** @description tracking_server or app. */
-                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                kind: components["schemas"]["TrackingKind"];
                 /** @description Name of the tracking server or app. */
                 name: string;
             };
@@ -18953,7 +18981,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["instantstart__capabilities__training__mlflow__routes__Link"];
+                    "application/json": components["schemas"]["SignInLink"];
                 };
             };
             /** @description The request could not be understood */
@@ -19098,7 +19126,7 @@ export interface operations {
                 /** @description Tag of the cluster. */
                 cluster: string;
                 /** @description tracking_server or app. */
-                kind: components["schemas"]["instantstart__ensure__tracking__Kind"];
+                kind: components["schemas"]["TrackingKind"];
                 /** @description Name of the tracking server or app. */
                 name: string;
             };
@@ -25629,7 +25657,7 @@ export interface operations {
                 /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
                 tracking?: string | null;
                 /** @description Which of the two, where both have the name. */
-                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+                kind?: components["schemas"]["TrackingKind"] | null;
             };
             header?: never;
             path: {
@@ -26785,7 +26813,7 @@ export interface operations {
                 /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
                 tracking?: string | null;
                 /** @description Which of the two, where both have the name. */
-                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+                kind?: components["schemas"]["TrackingKind"] | null;
             };
             header?: never;
             path: {
@@ -26941,7 +26969,7 @@ export interface operations {
                 /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
                 tracking?: string | null;
                 /** @description Which of the two, where both have the name. */
-                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+                kind?: components["schemas"]["TrackingKind"] | null;
             };
             header?: never;
             path: {
@@ -27101,7 +27129,7 @@ export interface operations {
                 /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
                 tracking?: string | null;
                 /** @description Which of the two, where both have the name. */
-                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+                kind?: components["schemas"]["TrackingKind"] | null;
             };
             header?: never;
             path: {
@@ -27261,7 +27289,7 @@ export interface operations {
                 /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
                 tracking?: string | null;
                 /** @description Which of the two, where both have the name. */
-                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+                kind?: components["schemas"]["TrackingKind"] | null;
             };
             header?: never;
             path: {
@@ -27415,7 +27443,7 @@ export interface operations {
                 /** @description Name or ARN of the tracking server or app; left out: the cluster's own. */
                 tracking?: string | null;
                 /** @description Which of the two, where both have the name. */
-                kind?: components["schemas"]["instantstart__ensure__tracking__Kind"] | null;
+                kind?: components["schemas"]["TrackingKind"] | null;
             };
             header?: never;
             path: {
@@ -31157,6 +31185,152 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request could not be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No identity */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not there */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another method */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something stands in the way */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What was asked is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many attempts */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Our fault */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description AWS, Kubernetes or the database could not be read */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Come back later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    support_bundle_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A zip archive. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
             };
             /** @description The request could not be understood */
             400: {
