@@ -78,6 +78,7 @@ def qwen(stand: Stand, door: Door) -> Iterator[str]:
 def test_a_deployment_is_done_when_it_has_answered_and_made_once(stand: Stand, door: Door, qwen: str) -> None:
     again = door.well(200, "POST", DEPLOYMENTS, ask(replicas=2))
     assert (again["item"]["state"], again["item"]["ready"]) == ("ready", 2)
+    assert (again["item"]["exposure"], again["item"]["address"]) == ("internal", "qwen.default:8000")
     assert again["argv"] == ["vllm", "serve", SMALL, "--max-model-len", "512"]
     other = door.refusal(409, "POST", DEPLOYMENTS, ask(replicas=2, env={"A": "b"}))
     assert other["code"] == "model_deployment.exists"

@@ -265,6 +265,12 @@ def address_of(service: Resource) -> str | None:
     return next((str(i.get("hostname") or i.get("ip")) for i in told if i.get("hostname") or i.get("ip")), None)
 
 
+def inner_address(deployment: Resource) -> str | None:
+    """Where the cluster's own pods ask a deployment: its Service's name and port."""
+    metadata, port = deployment["metadata"], serving.container_port(deployment)
+    return f"{metadata['name']}.{metadata['namespace']}:{port}" if port else None
+
+
 def shared_memory_of(memory_bytes: int) -> int:
     """Half of the pod's memory, 32 GiB at most: what NCCL and the engines' processes share counts against the memory limit."""
     return min(memory_bytes // 2, 32 * quantities.GIB) // quantities.MIB * quantities.MIB

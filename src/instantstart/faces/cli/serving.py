@@ -118,7 +118,41 @@ def list_deployments(
 def get_deployment(name: Name, namespace: Namespace = "default", cluster: Cluster = None, output: Output = TABLE) -> None:
     """Show one deployment: how it was asked, its argv, its pods, why it is not ready."""
     with client() as http:
-        show.thing(http.get(one(http, cluster, "model-deployments", (namespace, name))), output)
+        told = http.get(one(http, cluster, "model-deployments", (namespace, name)))
+    if output is not TABLE:
+        show.data(told, output)
+        return
+    show.thing(_summary(told), output)
+    columns: show.Columns = {
+        "POD": "name", "PHASE": "phase", "READY": "ready", "RESTARTS": "restarts", "NODE": "node", "WHY": "why",
+    }  # fmt: skip
+    show.rows(told["pods"], columns, output, empty="No pods.")
+
+
+def _summary(told: Mapping[str, Any]) -> dict[str, Any]:
+    item, asked = told["item"], told["asked"]
+    where = [*(asked.get("instance_types") or ()), *([f"group {asked['instance_group']}"] if asked.get("instance_group") else ())]
+    return {
+        "name": f"{item['namespace']}/{item['name']}",
+        "state": item["state"],
+        "why": item["why"],
+        "next_step": told["next_step"],
+        "ready": f"{item['ready']} of {item['replicas']} pods",
+        "address": f"{item['address'] or 'none yet'} ({item['exposure'].replace('_', ' ')})",
+        "model": item["model"],
+        "engine": item["engine"],
+        "image": item["image"],
+        "command": told["line"],
+        "each_pod": told["resources"],
+        "runs_on": where,
+        "env": asked.get("env"),
+        "secrets": [asked[key] for key in ("token_secret", "api_key_secret") if asked.get(key)],
+        "volumes": [f"{v['claim_name']} at {v['mount_path']}" for v in asked.get("volumes") or ()],
+        "autoscaler": item["autoscaler"],
+        "used_by": told["dependents"],
+        "warnings": told["warnings"],
+        "created": show.moment(item["created_at"]),
+    }
 
 
 @deployments.command("create")

@@ -26,7 +26,7 @@ def check(room: Room, run: Run) -> Outcome:
         raise refused
     settled = settle(spec, facts)
     room_for = surge(spec, facts, settled)
-    return Done({"settled": settled.document(), "surge": room_for, "existed": facts.live is not None}, already=True)
+    return Done({"settled": settled.document(), "surge": room_for, "existed": facts.live is not None})
 
 
 def settle(spec: specs.CreateModelDeployment, facts: rules.Facts) -> Settled:

@@ -29,6 +29,7 @@ class DeploymentItem:
     replicas: int
     why: str | None
     exposure: str
+    #: the load balancer's (None while it has none), or where it is asked inside the cluster
     address: str | None
     autoscaler: str | None
     created_at: str
@@ -148,7 +149,7 @@ def _item(
         replicas=int(live["spec"].get("replicas", 1)),
         why=why or told,
         exposure="load_balancer" if balancer else "internal",
-        address=servers.address_of(balancer) if balancer else None,
+        address=servers.address_of(balancer) if balancer else servers.inner_address(live),
         autoscaler=owners[0] if owners else None,
         created_at=metadata["creationTimestamp"],
     )

@@ -24,7 +24,7 @@ def check(room: Room, run: Run) -> Outcome:
     refused = rules.refusal(rules.findings(spec, facts))
     if refused:
         raise refused
-    return Done({"settled": server_checks.settle(spec, facts.server).document(), "existed": facts.live is not None}, already=True)
+    return Done({"settled": server_checks.settle(spec, facts.server).document(), "existed": facts.live is not None})
 
 
 def guard(room: Room, run: Run) -> Outcome:
