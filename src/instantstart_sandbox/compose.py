@@ -93,6 +93,7 @@ def build(
 
     One process holds one sandbox: moto's state is the process's. ValueError for bad settings or a foreign snapshot.
     """
+    data_dir = None if data_dir is None else data_dir.absolute()  # pods' processes work in folders of their own
     world = World(data_dir, clock=Clock(rate or DEFAULT_RATE), settings=Settings(), region=region)
     world.gateway.admin = Admin(world)
     guards.install(world)

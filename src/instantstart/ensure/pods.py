@@ -9,9 +9,7 @@ from enum import StrEnum
 
 from instantstart.kube.shapes import ContainerStatus, Node, Pod
 
-IMAGE = frozenset(
-    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"}
-)
+IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"})
 CONFIG = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ContainerCannotRun"})
 _TEXT_LIMIT = 300
 

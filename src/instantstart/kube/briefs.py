@@ -18,7 +18,14 @@ from instantstart.kube.shapes import Condition, ContainerStatus, Meta, Node, Res
 ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/")
 #: what a pod's selector or affinity can say about where it is to go
 TYPE_LABEL, GROUP_LABEL = "node.kubernetes.io/instance-type", "sagemaker.amazonaws.com/instance-group-name"
-_JOB_LABELS = ("HPJob", "training.kubeflow.org/job-name", "batch.kubernetes.io/job-name", "job-name", "ray.io/cluster", "app.kubernetes.io/instance")
+_JOB_LABELS = (
+    "HPJob",
+    "training.kubeflow.org/job-name",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "ray.io/cluster",
+    "app.kubernetes.io/instance",
+)
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _OVER = frozenset({"Succeeded", "Failed"})
 _LONGEST_MESSAGE = 400

@@ -28,7 +28,8 @@ BODY = {"model": MODEL, "messages": [{"role": "user", "content": "hello"}], "max
 def deploy(kubernetes: httpx2.Client) -> None:
     """A server that needs no GPU, its Service with a load balancer, and one named as the inference operator names it."""
     probe = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 2}
-    container: dict[str, Any] = {"name": "main", "image": "vllm/vllm-openai-cpu:v0.11.0", "args": ["--model", MODEL], "readinessProbe": probe}
+    container: dict[str, Any] = {"name": "main", "image": "vllm/vllm-openai-cpu:v0.11.0", "args": ["--model", MODEL]}
+    container["readinessProbe"] = probe
     container["ports"] = [{"name": "http", "containerPort": 8000}]
     notes = {"sandbox.instantstart.dev/serving": "load=0.1"}
     template = {"metadata": {"labels": {"app": "qwen"}, "annotations": notes}, "spec": {"containers": [container]}}
@@ -46,7 +47,7 @@ def deploy(kubernetes: httpx2.Client) -> None:
 
 
 @pytest.mark.slow
-def test_a_model_is_reached_through_sagemaker_a_balancer_and_its_metrics(tmp_path: Path) -> None:
+def test_a_model_is_reached_through_sagemaker_a_balancer_and_its_metrics(tmp_path: Path) -> None:  # noqa: PLR0915 - one story
     sandbox = build(tmp_path, rate=60.0)
     account = Account(sandbox.world, sandbox.start(0), NullKubernetes())
     account.network()

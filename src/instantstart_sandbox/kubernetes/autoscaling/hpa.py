@@ -103,9 +103,7 @@ class Autoscaler(Controller):
             raise missing
         scale = scaling.show(found, obj)
         chosen = obj["spec"].get("selector")
-        pods = [
-            p for p in self.cache.all("pods", space) if pod_active(p) and isinstance(chosen, dict) and selects(chosen, labels_of(p))
-        ]
+        pods = [p for p in self.cache.all("pods", space) if pod_active(p) and isinstance(chosen, dict) and selects(chosen, labels_of(p))]
         return Target(found, int(scale["spec"].get("replicas", 0)), pods)
 
     async def _scale(self, hpa: Object, target: Target) -> None:
