@@ -68,6 +68,7 @@ def test_line_ends_do_not_matter(ending: str) -> None:
         ("vllm serve m \\ \n --tp 2", "A blank follows the backslash"),
         ("vllm serve m \\", "ends with a backslash"),
         ("vllm serve a\x00b", "A control character"),
+        ("$ vllm serve m", "$ at the beginning is the prompt"),
         ("CUDA_VISIBLE_DEVICES=0 vllm serve m", "put CUDA_VISIBLE_DEVICES into env"),
         ("docker run --gpus all vllm/vllm-openai:latest --model m", "docker runs on your machine"),
     ],
@@ -116,6 +117,7 @@ def test_a_server_that_needs_more_to_be_reached_gets_it_and_it_is_told() -> None
     [
         ("vllm serve m -tp 2 --pipeline-parallel-size=2", (2, 2, 1)),
         ("vllm serve m --data-parallel-size 4", (1, 1, 4)),
+        ("vllm serve m --tensor_parallel_size=2", (2, 1, 1)),
         ("vllm serve m", None),
     ],
 )

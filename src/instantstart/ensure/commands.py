@@ -137,6 +137,8 @@ def _look_at_words(found: Parsed) -> None:
     if _ASSIGNMENT.match(argv[0]):
         name = argv[0].partition("=")[0]
         found.wrong.append(f"{name}=... before a command is set by a shell, and there is none: put {name} into env.")
+    if argv[0] in ("$", "%", ">"):
+        found.wrong.append(f"{argv[0]} at the beginning is the prompt of a terminal: leave it out.")
     if argv[0] in ("docker", "podman", "nerdctl", "sudo", "kubectl"):
         found.wrong.append(
             f"{argv[0]} runs on your machine, not in the container. Give the image as image, and what follows the image as the command."

@@ -182,6 +182,10 @@ def _engine(ask: Any, meant: Meant) -> list[Finding]:
     if meant.port < 1024:
         found.append(Finding("port", "warn", f"Port {meant.port} needs rights that the container does not get: choose one from 1024 on."))
     host = serving.flag(meant.argv, ("--host",))
+    if not ask.gpus and meant.engine != "custom" and ask.image is None:
+        found.append(
+            Finding("gpus", "warn", f"{meant.image} needs an accelerator, and gpus is 0.", "Ask for gpus, or name an image for CPUs.")
+        )
     if host in _LOOPBACK:
         found.append(Finding("command", "fail", f"--host {host} cannot be reached from outside the pod: write --host 0.0.0.0."))
     if not ask.shell:
@@ -196,7 +200,15 @@ def _engine(ask: Any, meant: Meant) -> list[Finding]:
 
 def _parallel(ask: Any, meant: Meant) -> list[Finding]:
     """GPUs are asked, not inferred; what the command says must not want more (facts: 1 GPU for each rank)."""
+    of = serving.ENGINES[meant.engine]
+    unread = [
+        Finding("command", "fail", f"{flags[0]} {said} is no number of accelerators: write a whole number from 1 on.")
+        for flags in (of.tensor_flags, of.pipeline_flags, of.data_flags)
+        if flags and (said := serving.flag(meant.argv, flags)) is not None and not serving.is_count(said) and "$(" not in said
+    ]
     told = serving.parallelism(meant.engine, meant.argv)
+    if unread:
+        return unread
     if told is None:
         unused = ask.gpus > 1 and meant.engine != "custom" and bool(meant.argv) and not ask.shell
         text = f"{ask.gpus} accelerators are asked and the command says no parallelism: the server will use one of them."
@@ -217,7 +229,8 @@ def _types(ask: Any, facts: Facts) -> list[Finding]:
         for at, t in enumerate(ask.instance_types)
         if facts.offers.get(t) is None
     ]
-    if ask.instance_group and ask.instance_group not in facts.groups:
+    empty = ask.instance_group is not None and ask.instance_group not in facts.groups
+    if empty:
         found.append(Finding("instance_group", "warn", f"No node of the group {ask.instance_group} is in the cluster now."))
     known = [o for o in facts.offers.values() if o is not None]
     fitting = [o for o in known if o.accelerators >= ask.gpus]
@@ -227,7 +240,9 @@ def _types(ask: Any, facts: Facts) -> list[Finding]:
             found.append(Finding("gpus", "fail", f"One {offer.instance_type} has {has} accelerators; a pod with {ask.gpus} fits on none."))
     if not ask.instance_types and ask.gpus and not fitting:
         most = max((o.accelerators for o in known), default=0)
-        text = f"No node of the cluster has {ask.gpus} accelerators; the most is {most}."
+        where = f"the group {ask.instance_group}" if ask.instance_group else "the cluster"
+        text = f"No node of {where} has {ask.gpus} accelerators; the most is {most}."
+        text = f"No node of {where} is there, and no instance_types say what its nodes have." if empty else text
         found.append(Finding("gpus", "fail", text, "Name the instance_types that shall run it, or add an instance group that has them."))
     if ask.instance_types and not any(o.nodes for o in fitting):
         found.append(Finding("instance_types", "warn", f"No node of {', '.join(ask.instance_types)} is there now: pods wait for one."))
@@ -281,9 +296,13 @@ def _model(ask: Any, facts: Facts) -> list[Finding]:
     if facts.meant.parsed.wrong:
         return []  # what cannot be read names no model either
     if facts.meant.engine != "custom" and model is None and not ask.shell:
-        return [Finding("model", "fail", "Neither the command nor model says which model is served.", "Add it to the command.")]
+        hint = "Add it to the command, before its flags: vllm serve MODEL --flag; or name it as model."
+        return [Finding("model", "fail", "Neither the command nor model says which model is served.", hint)]
     if model and model.startswith("/") and not any(model.startswith(v.mount_path.rstrip("/") + "/") for v in ask.volumes):
         return [Finding("model", "warn", f"{model} is in no volume of the pod: it must be in the image.", "Mount the claim that holds it.")]
+    if model and model.startswith(("http://", "https://")):
+        text = f"{model} is an address: servers take an id of the hub, such as Qwen/Qwen3-0.6B, or a folder."
+        return [Finding("model", "fail", text, "Write what follows the hub's name in it.")]
     if isinstance(hub, problems.Problem):
         return [Finding("model", "warn", f"The hub does not show {model}: {hub.detail}", hub.hint)]
     if isinstance(hub, Repository) and hub.gated and not ask.token_secret:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from instantstart.base import names
 from instantstart.base.settings import Settings
@@ -114,11 +114,11 @@ def engine_of(argv: Sequence[str], image: str | None = None) -> EngineName:
 
 
 def flag(argv: Sequence[str], flags: Sequence[str]) -> str | None:
-    """The value of the last of these flags, as ``--flag value`` or ``--flag=value``; None when none is given."""
+    """The value of the last of these flags, as ``--flag value`` or ``--flag=value`` (``--a_b`` is ``--a-b``); None when none is given."""
     found = None
     for at, word in enumerate(argv):
         name, equals, value = word.partition("=")
-        if name in flags:
+        if (name.replace("_", "-") if name.startswith("--") else name) in flags:
             found = value if equals else argv[at + 1] if at + 1 < len(argv) else None
     return found
 
@@ -151,7 +151,12 @@ def parallelism(engine: EngineName, argv: Sequence[str]) -> tuple[int, int, int]
     told = [flag(argv, flags) if flags else None for flags in (of.tensor_flags, of.pipeline_flags, of.data_flags)]
     if not any(told):
         return None
-    return tuple(int(t) if t and t.isdigit() else 1 for t in told)  # type: ignore[return-value]
+    return tuple(int(t) if is_count(t) else 1 for t in told)  # type: ignore[return-value]
+
+
+def is_count(text: str | None) -> TypeGuard[str]:
+    """Whether a flag's value is a number of ranks: whole, and one at least."""
+    return text is not None and text.isdecimal() and int(text) > 0
 
 
 @dataclass(frozen=True)
