@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from instantstart.capabilities.features import plans, specs, views, workflows
+from instantstart.ensure import metric_queries
 
 if TYPE_CHECKING:
     from tests.aws.everything import Everything
@@ -31,8 +32,16 @@ def features(run: Everything) -> None:
     for name in ("task_governance", "kuberay", "keda", *metrics, "inference_operator"):
         _switch(run, name, on=True)
         _switch(run, name, on=False)
+    _query(run)
     for name in ("fsx_csi", "metrics_server", "cert_manager"):
         _switch(run, name, on=False)
+
+
+def _query(run: Everything) -> None:
+    """A query as an autoscaler's is tried: the workspace outlives observability."""
+    source = metric_queries.workspace(run.site, None)
+    if source is not None:
+        run.told.append(repr(metric_queries.ask(run.site, run.site.kube(run.room), source, "up")))
 
 
 def _switch(run: Everything, name: str, *, on: bool) -> None:

@@ -66,11 +66,15 @@ def _scaled_object() -> Schema:
         scaleTargetRef=_object(("name",), apiVersion=_text(), envSourceContainerName=_text(), kind=_text(), name=_text()),
         triggers=_list(trigger),
     )
+    return _object(("spec",), spec=spec, status=_scaled_status())
+
+
+def _scaled_status() -> Schema:
     condition = _object(("status", "type"), message=_text(), reason=_text(), status=_text(), type=_text())
     health = {"type": "object", "additionalProperties": _object(numberOfFailures=_whole(), status=_text())}
     resource = _object(("group", "kind", "resource", "version"), group=_text(), kind=_text(), resource=_text(), version=_text())
     texts = ("authenticationsTypes", "compositeScalerName", "hpaName", "scaleTargetKind", "triggersTypes")
-    status = _object(
+    return _object(
         conditions=_list(condition),
         externalMetricNames=_list(_text()),
         health=health,
@@ -81,7 +85,6 @@ def _scaled_object() -> Schema:
         scaleTargetGVKR=resource,
         **{name: _text() for name in texts},
     )
-    return _object(("spec",), spec=spec, status=status)
 
 
 _COLUMNS = (

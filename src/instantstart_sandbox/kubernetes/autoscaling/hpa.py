@@ -29,6 +29,8 @@ from ..loops.quantity import amount
 from ..resources import Resource
 
 AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
+#: what an HPA without metrics scales by
+_BY_CPU: list[Object] = [{"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 80}}}]
 _PERIOD_SECONDS, _TOLERANCE, _DOWN_WINDOW_SECONDS = 15.0, 0.1, 300.0
 _USAGE = "sandbox.instantstart.dev/"
 _UNIT = {"cpu": 1000, "memory": 1}
@@ -107,26 +109,11 @@ class Autoscaler(Controller):
         return Target(found, int(scale["spec"].get("replicas", 0)), pods)
 
     async def _scale(self, hpa: Object, target: Target) -> None:
-        proposals, current, failures = [], [], []
-        for metric in spec_of(hpa).get("metrics") or [
-            {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 80}}}
-        ]:
-            try:
-                count, shown = self._proposal(hpa, target, metric)
-            except NoMetricError as error:
-                failures.append(error)
-                continue
-            proposals.append(count)
-            current.append(shown)
+        proposals, current, failures = self._proposals(hpa, target)
         conditions = status_of(hpa).get("conditions")
         now = self.now()
         if not proposals:
-            first = failures[0]
-            words = f"the HPA was unable to compute the replica count: {first}"
-            told = {"type": "ScalingActive", "status": "False", "reason": first.reason, "message": words}
-            conditions = with_condition(conditions, told, now)
-            await self.event(hpa, first.reason, str(first), warning=True)
-            await self._write(hpa, {"conditions": conditions, "currentReplicas": len(target.pods), "currentMetrics": None})
+            await self._cannot(hpa, target, failures[0])
             return
         # a metric that fails keeps the others from scaling down, as upstream
         advice = max([*proposals, *([target.wanted] if failures else [])])
@@ -153,6 +140,25 @@ class Autoscaler(Controller):
         if desired != target.wanted:
             fields["lastScaleTime"] = stamp(now)
         await self._write(hpa, fields)
+
+    def _proposals(self, hpa: Object, target: Target) -> tuple[list[int], list[Object], list[NoMetricError]]:
+        proposals, current, failures = [], [], []
+        for metric in spec_of(hpa).get("metrics") or _BY_CPU:
+            try:
+                count, shown = self._proposal(hpa, target, metric)
+            except NoMetricError as error:
+                failures.append(error)
+                continue
+            proposals.append(count)
+            current.append(shown)
+        return proposals, current, failures
+
+    async def _cannot(self, hpa: Object, target: Target, first: NoMetricError) -> None:
+        words = f"the HPA was unable to compute the replica count: {first}"
+        told = {"type": "ScalingActive", "status": "False", "reason": first.reason, "message": words}
+        conditions = with_condition(status_of(hpa).get("conditions"), told, self.now())
+        await self.event(hpa, first.reason, str(first), warning=True)
+        await self._write(hpa, {"conditions": conditions, "currentReplicas": len(target.pods), "currentMetrics": None})
 
     async def _write(self, hpa: Object, fields: Object) -> None:
         await self.engine.write_status(AUTOSCALERS, hpa, fields, self.client)

@@ -289,12 +289,9 @@ def _status() -> Schema:
         dataCaptureStatus=_object(modelPod=capture),
         deploymentStatus=_object(
             ("lastUpdated", "name"),
-            deploymentObjectOverallState=_text(),
             lastUpdated=_TIME,
-            message=_text(),
-            name=_text(),
-            reason=_text(),
             status=embedded("io.k8s.api.apps.v1.DeploymentStatus"),
+            **{name: _text() for name in ("deploymentObjectOverallState", "message", "name", "reason")},
         ),
         dnsStatus=_object(
             ("managedByOperator",),
@@ -307,10 +304,9 @@ def _status() -> Schema:
         metricsStatus=_object(
             ("enabled",),
             enabled=_flag(),
-            errorMessage=_text(),
+            **dict.fromkeys(("errorMessage", "state"), _text()),
             metricsScrapeIntervalSeconds=_whole(),
             modelMetrics=_object(path=_text(), port=_whole()),
-            state=_text(),
         ),
         observedGeneration={"type": "integer", "format": "int64"},
         replicas=_whole(),
