@@ -161,6 +161,10 @@ def test_a_silent_rollback_is_a_failure_with_old_and_new(made: Turned, door: Doo
     assert turned.stopped_at == "deploy"
     assert turned.problem.evidence["asked"]["worker.args"] == wanted
     assert turned.problem.evidence["runs"]["worker.args"] != wanted
+    shown = door.get(ONE)
+    assert shown["endpoint"]["why"].startswith("It was rolled back and serves other settings than it shows: worker.args is asked as")
+    assert [link["status"] for link in shown["links"] if link["name"] == "operator"] == ["failed"]
+    assert shown["next_step"]
 
 
 @pytest.mark.slow

@@ -201,7 +201,9 @@ def test_a_name_of_somebody_else_is_not_taken(stand: Stand, door: Door) -> None:
     body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "vllm", "namespace": "default"}, "spec": {"ports": [{"port": 1}]}}
     stand.kube.apply(body)
     refused = door.refusal(422, "POST", DEPLOYMENTS, ask(name="vllm"))
-    assert refused["fields"] == [{"pointer": "/name", "message": "Service vllm of the namespace default belongs to somebody else."}]
+    assert refused["fields"] == [
+        {"pointer": "/name", "message": "Service vllm of the namespace default is there already, and is no model deployment's."}
+    ]
 
 
 # --- who may reach it

@@ -70,7 +70,7 @@ def findings(ask: specs.CreateModelDeployment, facts: Facts) -> list[Finding]:
     if not facts.namespace:
         found.append(Finding("namespace", "fail", f"There is no namespace {ask.namespace}.", "Make it, or choose one that is there."))
     for taken in facts.taken:
-        text = f"{taken} of the namespace {ask.namespace} belongs to somebody else."
+        text = f"{taken} of the namespace {ask.namespace} is there already, and is no model deployment's."
         found.append(Finding("name", "fail", text, "Choose another name."))
     return found + _address(ask, facts)
 

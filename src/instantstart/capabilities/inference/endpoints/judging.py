@@ -12,6 +12,7 @@ from instantstart.ensure import endpoints
 
 Differences = dict[str, tuple[Any, Any]]
 _SHOWN = 300
+AFTER_ROLL_BACK = "Look at its events and the server's log, then ask again with what was wrong put right."
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,26 @@ def rolled_back(name: str, differences: Differences, said: str | None) -> proble
     return problems.Conflict(
         "inference_endpoint.rolled_back",
         f"The endpoint {name} was rolled back: it does not run what was asked{': ' if told else ''}{told}.{because}",
-        hint="Look at its events and the server's log, then ask again with what was wrong put right.",
+        hint=AFTER_ROLL_BACK,
         evidence={"asked": {f: a for f, (a, _) in differences.items()}, "runs": {f: n for f, (_, n) in differences.items()}},
     )
+
+
+def other_than_asked(seen: Seen) -> str | None:
+    """What is to be told of an endpoint that serves, and not what it asks for: taken back, by the operator's word or without one."""
+    if seen.state != endpoints.COMPLETE or seen.deployment is None:
+        return None
+    word = endpoints.rolled_back(seen.endpoint)
+    if word is None and not seen.observed:
+        return None  # a change that the operator has yet to look at
+    asked = {k: v for k, v in (seen.endpoint.get("spec") or {}).items() if k != "replicas"}  # somebody's scaling is no roll-back
+    other = not_running(asked, seen)
+    if word is None and not other:
+        return None
+    told = "; ".join(f"{field} is asked as {_short(asked)} and runs as {_short(now)}" for field, (asked, now) in other.items())
+    said = endpoints.trouble(seen.endpoint) if word is not None else None
+    because = f" The operator says: {said}" if said else ""
+    return f"It was rolled back and serves other settings than it shows{': ' if told else ''}{told}.{because}"
 
 
 def failed(name: str, said: str | None, why: str | None) -> problems.Conflict:

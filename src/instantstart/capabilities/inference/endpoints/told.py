@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from instantstart.base import trees
+from instantstart.capabilities.inference.endpoints import judging
 from instantstart.capabilities.room import Room
 from instantstart.ensure import endpoints, events, serving_trouble
 from instantstart.ensure.pending_words import Why
@@ -70,12 +71,20 @@ def links(kube: KubeCluster, seen: Look) -> tuple[EndpointLink, ...]:
 def _operator(seen: Look) -> EndpointLink:
     state = str(trees.get(seen.endpoint, "status.state") or "")
     said = endpoints.trouble(seen.endpoint)
+    other = taken_back(seen)
+    if other:
+        return EndpointLink("operator", "failed", other)
     if not endpoints.observed(seen.endpoint):
         return EndpointLink("operator", "waiting", "The inference operator has not looked at the newest settings yet.")
     if state == endpoints.COMPLETE:
         return EndpointLink("operator", "ok", "The operator says that the deployment is complete.")
     status: Standing = "failed" if "Failed" in state else "waiting"
     return EndpointLink("operator", status, f"The operator says {state or 'nothing yet'}." + (f" {said}" if said else ""))
+
+
+def taken_back(seen: Look) -> str | None:
+    """The sentence about a roll-back that stands; None while it runs what it asks for, or is on its way there."""
+    return judging.other_than_asked(judging.Seen(seen.endpoint, seen.deployment))
 
 
 def _replicas(seen: Look) -> EndpointLink:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import problems, trees
-from instantstart.capabilities.inference.endpoints import objects, parts, told
+from instantstart.capabilities.inference.endpoints import judging, objects, parts, told
 from instantstart.capabilities.inference.endpoints.told import EndpointLink
 from instantstart.capabilities.paging import page
 from instantstart.capabilities.room import Room
@@ -130,7 +130,7 @@ def get_endpoint(room: Room, tag: str, namespace: str, name: str) -> EndpointDet
     return EndpointDetail(
         endpoint=_item(seen),
         links=told.links(kube, seen),
-        next_step=seen.why.next_step or None if seen.why else None,
+        next_step=_next_step(seen),
         settings=parts.shown(objects.read(live)),
         hostname=address,
         invoke_url=f"https://{trees.get(live, 'spec.tlsConfig.customCertificateConfig.domainName') or address}/{path}" if address else None,
@@ -174,7 +174,13 @@ def _why(seen: told.Look, state: str) -> str | None:
     """The one sentence: the replicas' own reason, else the operator's."""
     if seen.why is not None:
         return seen.why.text
-    return None if state == endpoints.COMPLETE else endpoints.trouble(seen.endpoint)
+    return told.taken_back(seen) if state == endpoints.COMPLETE else endpoints.trouble(seen.endpoint)
+
+
+def _next_step(seen: told.Look) -> str | None:
+    if seen.why is not None:
+        return seen.why.next_step or None
+    return judging.AFTER_ROLL_BACK if told.taken_back(seen) else None
 
 
 def _replica(pod: Resource) -> Replica:

@@ -71,7 +71,9 @@ def findings(ask: specs.CreateSglangRouter, facts: Facts) -> list[Finding]:
         if told is None or told <= 0:
             found.append(Finding(field, "fail", f"{getattr(ask, field)} is no amount: write it as 500m, 2 or 4Gi."))
     if facts.taken:
-        found.append(Finding("name", "fail", f"{facts.taken} of {ask.namespace} belongs to somebody else.", "Choose another name."))
+        found.append(
+            Finding("name", "fail", f"{facts.taken} of {ask.namespace} is there already, and is no router's.", "Choose another name.")
+        )
     if ask.replicas > 1 and ask.policy == "cache_aware":
         found.append(Finding("replicas", "warn", "Each router remembers for itself: some cached beginnings are missed."))
     return found
