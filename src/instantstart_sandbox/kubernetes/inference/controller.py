@@ -159,8 +159,9 @@ class EndpointLoop(OperatorLoop):
             return
         since = self.now() - seconds_of(annotations_of(endpoint).get(_BEGUN))
         before = annotations_of(deployed).get(_GOOD)
-        if annotations_of(endpoint).get(ROLLBACK) and before and since >= _ROLLBACK_AFTER_SECONDS:
-            await self._roll_back(endpoint, json.loads(before), annotations_of(endpoint)[ROLLBACK])
+        doomed = bool(before and annotations_of(endpoint).get(ROLLBACK))
+        if doomed and since >= _ROLLBACK_AFTER_SECONDS:
+            await self._roll_back(endpoint, json.loads(before or ""), annotations_of(endpoint)[ROLLBACK])
             return
         why = self._hopeless(endpoint, since)
         if why:
@@ -171,7 +172,7 @@ class EndpointLoop(OperatorLoop):
                 await self.event(endpoint, "DeploymentFailed", why, warning=True)
             return
         await self._describe(endpoint, deployed)
-        if _rolled_out(deployed) and await self._reached(endpoint):
+        if not doomed and _rolled_out(deployed) and await self._reached(endpoint):
             await self._complete(endpoint, deployed)
         self.later(_LOOK_SECONDS, key)
 
