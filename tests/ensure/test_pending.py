@@ -216,6 +216,22 @@ def test_what_stands_between_a_placed_pod_and_its_start(event: dict[str, Any], c
     assert told(waiting("ContainerCreating"), events=[event]).code == code
 
 
+def test_a_container_that_its_probe_ends_is_not_told_as_one_that_ends_by_itself() -> None:
+    pod = waiting("CrashLoopBackOff", restartCount=6, lastState={"terminated": {"exitCode": 0, "reason": "Completed"}})
+    killing = an_event("Killing", "Container main failed startup probe, will be restarted", kind="Normal")
+    unhealthy = an_event("Unhealthy", "Startup probe failed: HTTP probe failed with statuscode: 404")
+    why = told(pod, events=[killing, unhealthy])
+    assert (why.code, why.kind) == ("container.probe_failing", "failing")
+    assert why.text == (
+        "The container main is ended again and again, because its startup probe fails (6 restarts): "
+        "Startup probe failed: HTTP probe failed with statuscode: 404"
+    )
+    assert told(pod, events=[unhealthy]).code == "container.failed"
+    assert told(pod, events=[an_event("Killing", "Container other failed liveness probe, will be restarted"), unhealthy]).code == (
+        "container.failed"
+    )
+
+
 def test_a_probe_that_fails_is_told_with_its_words() -> None:
     running = a_pod("Running", containerStatuses=[{"name": "main", "image": "app:1", "ready": False, "state": {"running": {}}}])
     why = told(running, events=[an_event("Unhealthy", "Startup probe failed: HTTP probe failed with statuscode: 503")])

@@ -347,12 +347,31 @@ def _terminated(pod: Resource, status: Resource, ended: Resource, known: Known, 
         return Why("container.out_of_memory", "failing", text, evidence, "Give it more memory, or a smaller batch; /dev/shm counts too.")
     if ended.get("reason") in ("StartError", "ContainerCannotRun"):
         return _unstartable(status, str(ended["reason"]), str(ended.get("message") or ""))
+    probed = _killed_by_probe(pod, status, known) if ended.get("exitCode") in (0, 137, 143) else None
+    if probed is not None:
+        return probed
     said = f": {short(words.strip().splitlines()[-1])}" if words and words.strip() else ""
     text = f"The container {name} {how} with exit code {ended.get('exitCode', '?')}{said}"
     if words and "exec format error" in words:
         step = "The image is for another processor: use one for this instance type's architecture."
         return Why("image.wrong_architecture", "failing", text, evidence, step)
     return Why("container.failed", "failing", text if text.endswith(".") else text + ".", evidence, _exit_hint(ended.get("exitCode")))
+
+
+def _killed_by_probe(pod: Resource, status: Resource, known: Known) -> Why | None:
+    """A container that ended because the kubelet ends what fails its startup or liveness probe: its own log says nothing of that."""
+    mine = [e for e in newest_first(known.events) if (e.get("involvedObject") or {}).get("name") == pod["metadata"]["name"]]
+    name, killed = status["name"], next((e for e in mine if e.get("reason") == "Killing"), None)
+    found = re.search(r"failed (startup|liveness) probe", str((killed or {}).get("message") or ""))
+    if found is None or f"ontainer {name} " not in str((killed or {}).get("message")):
+        return None
+    probe, restarts = found[1], int(status.get("restartCount", 0))
+    told = next((str(e.get("message")) for e in mine if e.get("reason") == "Unhealthy" and probe in str(e.get("message")).lower()), "")
+    said = f": {short(told)}" if told else "."
+    times = f" ({restarts} restarts)" if restarts else ""
+    text = f"The container {name} is ended again and again, because its {probe} probe fails{times}{said}"
+    step = "Check the path and port of the probe; give it longer to start if its log shows that it still loads."
+    return Why("container.probe_failing", "failing", text, {"container": name, "restarts": restarts, "untrusted_message": told}, step)
 
 
 def _exit_hint(code: Any) -> str:
@@ -368,6 +387,9 @@ def _exit_hint(code: Any) -> str:
 
 def _unready(pod: Resource, status: Resource, known: Known) -> Why:
     """It runs, and is not ready: its probe says why."""
+    probed = _killed_by_probe(pod, status, known) if status.get("restartCount") and status.get("started") is False else None
+    if probed is not None:
+        return probed
     for event in newest_first(known.events):
         if event.get("reason") == "Unhealthy" and event.get("involvedObject", {}).get("name") == pod["metadata"]["name"]:
             message = short(str(event.get("message") or ""))

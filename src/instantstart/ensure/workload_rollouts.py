@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from instantstart.ensure import job_pods, pending_reads
+from instantstart.ensure import job_pods, pending_reads, serving_trouble
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 
@@ -52,9 +52,8 @@ def look(room: Any, where: Site, namespace: str, name: str) -> Rollout:
     updated_ready = int(((newest or {}).get("status") or {}).get("readyReplicas", 0))
     told = _why(room, where, kube, live, newest)
     if told is not None:
-        return Rollout(
-            False, wanted, ready, updated_ready, generation, told.text, told.kind, told.code, told.next_step or None, told.evidence
-        )
+        next_step = serving_trouble.refine(told).next_step or None  # the words stay as they are: they name the flag, the file, the model
+        return Rollout(False, wanted, ready, updated_ready, generation, told.text, told.kind, told.code, next_step, told.evidence)
     why = f"{updated_ready} of {wanted} pods of the newest settings are ready"
     leaving = total - updated
     return Rollout(False, wanted, ready, updated_ready, generation, f"{why}; {leaving} older ones are to go" if leaving > 0 else why)

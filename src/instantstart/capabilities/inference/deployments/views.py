@@ -9,7 +9,7 @@ from typing import Any
 from instantstart.capabilities import paging
 from instantstart.capabilities.inference.deployments import objects, removal
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, commands, pending, pending_reads, servers, serving, sites, workload_rollouts
+from instantstart.ensure import autoscalers, commands, pending, pending_reads, servers, serving, serving_trouble, sites, workload_rollouts
 from instantstart.kube.client import KubeCluster
 
 Resource = dict[str, Any]
@@ -101,7 +101,7 @@ def get_deployment(room: Room, tag: str, namespace: str, name: str) -> Deploymen
         port=serving.container_port(live),
         resources=container.get("resources", {}).get("limits", {}),
         pods=tuple(_pod(p) for p in pods),
-        next_step=(why.next_step or None) if why else None,
+        next_step=(serving_trouble.refine(why).next_step or None) if why else None,
         evidence=dict(why.evidence) if why else {},
         warnings=_warnings(asked),
         dependents=tuple(removal.dependents(kube, namespace, name)),
