@@ -38,6 +38,7 @@ _SCRIPTS, _DATA = "arn:${Partition}:s3:::sagemaker-*-lcs", "arn:${Partition}:s3:
 _TLS = "arn:${Partition}:s3:::hyperpod-tls-*"
 _BUCKETS = tuple(f"{bucket}{what}" for bucket in (_SCRIPTS, _DATA, _TLS) for what in ("", "/*"))
 _CLUSTERS = ("arn:${Partition}:sagemaker:${Region}:${Account}:cluster/*",)
+_TRACKING = tuple(f"arn:${{Partition}}:sagemaker:${{Region}}:${{Account}}:{kind}/*" for kind in ("mlflow-tracking-server", "mlflow-app"))
 _EKS = "arn:${Partition}:eks:${Region}:${Account}:"
 #: StringLike, because ${Region} may be * for all
 _HERE = {"StringLike": {"aws:RequestedRegion": "${Region}"}}
@@ -198,6 +199,43 @@ STATEMENTS = (
         "removes it when that is asked for; nothing without its tag",
         _OURS,
     ),
+    Statement(
+        "tracking",
+        "MakeTrackingServers",
+        ("sagemaker:CreateMlflowTrackingServer", "sagemaker:CreateMlflowApp"),
+        _TRACKING,
+        "an MLflow tracking server or app for a cluster's jobs",
+        _MADE_OURS,
+    ),
+    Statement(
+        "tracking",
+        "RemoveTrackingServers",
+        ("sagemaker:DeleteMlflowTrackingServer", "sagemaker:DeleteMlflowApp"),
+        _TRACKING,
+        "removes it when that is asked for; nothing without its tag",
+        _OURS,
+    ),
+    Statement(
+        "tracking",
+        "OpenTrackingServers",
+        ("sagemaker:CreatePresignedMlflow*", "sagemaker:CallMlflowAppApi", "sagemaker-mlflow:*"),
+        _TRACKING,
+        "opens MLflow's own page for a person, reads runs for the console, and copies them when sharing is asked for",
+    ),
+    Statement(
+        "tracking",
+        "ShareRuns",
+        ("sts:AssumeRole",),
+        ("arn:${Partition}:iam::*:role/*",),
+        "takes the role that another account made for sharing; that role's trust decides",
+    ),
+    Statement(
+        "storage",
+        "QueryMetrics",
+        ("aps:QueryMetrics",),
+        ("arn:${Partition}:aps:${Region}:${Account}:workspace/*",),
+        "tries an autoscaler's query before KEDA uses it",
+    ),
     Statement("storage", "MakeWorkspaces", ("aps:CreateWorkspace",), ("*",), "a Prometheus workspace for observability", _MADE_OURS),
     Statement(
         "cluster", "Buckets", ("s3:*",), _BUCKETS, "the buckets of lifecycle scripts, data and the inference operator's certificates"
@@ -288,7 +326,7 @@ three partitions; they have not been tried against AWS itself.
 
 Fill in the place and create them (a role can hold ten):
 
-    for name in read network cluster identity capacity storage; do
+    for name in read network cluster identity capacity storage tracking; do
       sed -e 's/${Partition}/aws/g; s/${Region}/us-west-2/g; s/${Account}/123456789012/g' \\
         deploy/iam/instantstart-$name.json > /tmp/$name.json
       aws iam create-policy --policy-name instantstart-$name --policy-document file:///tmp/$name.json
