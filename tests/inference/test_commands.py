@@ -110,6 +110,8 @@ def test_a_server_that_needs_more_to_be_reached_gets_it_and_it_is_told() -> None
     assert servers.added("sglang", argv, 30000) == ("--host", "0.0.0.0", "--enable-metrics")
     assert servers.added("sglang", [*argv, "--host", "0.0.0.0", "--enable-metrics"], 8000) == ("--port", "8000")
     assert servers.added("vllm", VLLM[0].split(), 8000) == ()
+    assert servers.added("vllm", ["vllm", "serve", "m"], 9000) == ("--port", "9000")
+    assert servers.added("vllm", ["vllm", "serve", "m", "--port=9000"], 9000) == ()
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,11 @@ def test_a_name_of_somebody_else_is_not_taken(stand: Stand, door: Door) -> None:
         ({"exposure": "load_balancer", "scheme": "internet-facing"}, {"/source_ranges"}),
         ({"exposure": "load_balancer", "scheme": "internet-facing", "source_ranges": ["0.0.0.0/0"]}, {"/open_to_everyone"}),
         ({"exposure": "load_balancer", "scheme": "internet-facing", "source_ranges": ["::/0"]}, {"/open_to_everyone"}),
+        (
+            {"exposure": "load_balancer", "scheme": "internet-facing", "source_ranges": ["0.0.0.0/1", "128.0.0.0/1"]},
+            {"/open_to_everyone"},
+        ),
+        ({"exposure": "load_balancer", "scheme": "internet-facing", "source_ranges": ["0.0.0.0/1"]}, {"/open_to_everyone"}),
         ({"source_ranges": ["10.0.0.0/8"]}, {"/source_ranges"}),
         ({"open_to_everyone": True}, {"/open_to_everyone"}),
     ],

@@ -193,6 +193,10 @@ def _engine(ask: Any, meant: Meant) -> list[Finding]:
         found += [Finding("command", "warn", f"Added, because the server needs it here: {' '.join(extra)}")] if extra else []
     if meant.image is None and not meant.parsed.wrong:
         found.append(Finding("image", "fail", "The command says no engine that has an image: name the image."))
+    started = serving.engine_of(meant.argv)
+    if not ask.shell and started not in ("custom", meant.engine):
+        text = f"The command starts {serving.ENGINES[started].title}, and engine is {meant.engine}."
+        found.append(Finding("engine", "fail", text, "Leave engine out: the command says it."))
     if ask.api_key_secret and meant.engine != "vllm":
         found.append(Finding("api_key_secret", "fail", "Only vLLM takes its key from the environment; leave api_key_secret out."))
     return found

@@ -82,9 +82,13 @@ class Settled:
 
 
 def added(engine: EngineName, argv: Sequence[str], port: int, metrics: bool = True) -> tuple[str, ...]:
-    """Flags that the container needs and the command does not say: SGLang listens on loopback, and shows no metrics, by itself."""
-    if engine != "sglang" or not argv:
+    """Flags that the container needs and the command does not say: the port that was asked for; and SGLang listens on loopback, and
+    shows no metrics, by itself.
+    """
+    if engine == "custom" or not argv:
         return ()
+    if engine == "vllm":
+        return () if port == serving.ENGINES[engine].port or serving.flag(argv, ("--port",)) else ("--port", str(port))
     found: tuple[str, ...] = () if serving.flag(argv, ("--host",)) else ("--host", "0.0.0.0")
     found += () if "--enable-metrics" in argv or not metrics else ("--enable-metrics",)
     return found if serving.port_of(engine, argv) == port or port == serving.ENGINES[engine].port else (*found, "--port", str(port))

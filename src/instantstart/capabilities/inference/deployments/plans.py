@@ -152,9 +152,14 @@ def _whole(fields: Mapping[str, Any]) -> specs.CreateModelDeployment:
     try:
         return specs.CreateModelDeployment.model_validate(dict(fields), strict=False)
     except ValidationError as error:
-        violations = [problems.Violation("/" + "/".join(map(str, e["loc"])), str(e["msg"])) for e in error.errors()]
+        violations = [problems.Violation("/" + "/".join(map(str, e["loc"])), _wrong(fields, e)) for e in error.errors()]
         told = " ".join(v.message for v in violations)
         raise problems.Invalid("model_deployment.refused", f"The deployment would be wrong: {told}", fields=violations) from error
+
+
+def _wrong(fields: Mapping[str, Any], error: Any) -> str:
+    name = str(error["loc"][0]) if error["loc"] else "It"
+    return f"{name} has no default to go back to: give a value." if fields.get(name, "") is None else f"{name}: {error['msg']}."
 
 
 def _target(where: Site, ask: specs.CreateModelDeployment) -> specs.DeploymentTarget:

@@ -86,18 +86,31 @@ def _address(ask: specs.CreateModelDeployment, facts: Facts) -> list[Finding]:
         return found + [
             Finding(f, "fail", f"{f} is about a load balancer: ask for exposure load_balancer, or leave it out.") for f in given
         ]
-    wide = any(n is not None and n.prefixlen == 0 for n in networks)
+    wide = _share_of_internet([n for n in networks if n is not None])
     if ask.scheme == "internet-facing" and not ask.source_ranges:
         text = "An internet-facing load balancer needs source_ranges: model servers ask nobody for a password."
         found.append(Finding("source_ranges", "fail", text, "Name the addresses that may reach it."))
     if ask.scheme == "internet-facing" and wide and not ask.open_to_everyone:
-        text = "These ranges hold the whole internet."
+        text = "These ranges hold half of the internet or more." if wide != "all" else "These ranges hold the whole internet."
         found.append(Finding("open_to_everyone", "fail", text, "Narrow source_ranges, or say open_to_everyone too."))
     if wide and ask.scheme == "internet-facing":
-        found.append(Finding("open_to_everyone", "warn", "Everyone on the internet will be able to use the model.", "Set api_key_secret."))
+        whom = "Everyone" if wide == "all" else "At least half"
+        found.append(Finding("open_to_everyone", "warn", f"{whom} on the internet will be able to use the model.", "Set api_key_secret."))
     if not facts.balancer:
         text = "No AWS load balancer controller runs in the cluster: the address would never come."
         found.append(Finding("exposure", "fail", text, "Switch on the inference operator, which brings it, or install the controller."))
+    return found
+
+
+def _share_of_internet(networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]) -> str | None:
+    """``all``, ``half or more``, or None: by all ranges together, since 0.0.0.0/1 and 128.0.0.0/1 are everyone too."""
+    found = None
+    for version, bits in ((4, 32), (6, 128)):
+        whole = ipaddress.collapse_addresses(n for n in networks if n.version == version)  # type: ignore[type-var]
+        share = sum(n.num_addresses for n in whole)
+        if share == 2**bits:
+            return "all"
+        found = "half or more" if share >= 2 ** (bits - 1) else found
     return found
 
 

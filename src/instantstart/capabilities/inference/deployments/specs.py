@@ -76,7 +76,8 @@ class UpdateModelDeployment(Ask):
         """The whole ask that this makes of the present one."""
         given = self.model_dump(exclude_unset=True)
         fields = CreateModelDeployment.model_fields
-        wanted = {k: fields[k].get_default(call_default_factory=True) if v is None else v for k, v in given.items()}
+        empty = {k for k, v in given.items() if v is None and not fields[k].is_required()}
+        wanted = {k: fields[k].get_default(call_default_factory=True) if k in empty else v for k, v in given.items()}
         if wanted.get("argv") and "command" not in given:
             wanted["command"] = ""  # the one replaces the other
         if wanted.get("command") and "argv" not in given:
