@@ -105,6 +105,14 @@ def test_a_secret_is_hidden_by_its_key_and_a_client_token_is_not() -> None:
     }
 
 
+def test_how_many_tokens_a_model_read_is_no_secret() -> None:
+    assert log.redact({"prompt_tokens": 12, "max_tokens": 256, "tokens": "abc"}) == {
+        "prompt_tokens": 12,
+        "max_tokens": 256,
+        "tokens": log.HIDDEN,
+    }
+
+
 def test_a_log_line_is_json_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
     before = logging.getLogger().handlers[:], logging.getLogger().level
     try:

@@ -31,7 +31,7 @@ def redact(value: Any) -> Any:
     if isinstance(value, str):
         return _SECRET_TEXT.sub(HIDDEN, value)
     if isinstance(value, Mapping):
-        return {k: HIDDEN if _is_secret(str(k)) and v not in (None, "") else redact(v) for k, v in value.items()}
+        return {k: HIDDEN if _is_secret(str(k)) and not _is_plain(str(k), v) else redact(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [redact(each) for each in value]
     return value
@@ -39,6 +39,11 @@ def redact(value: Any) -> Any:
 
 def _is_secret(key: str) -> bool:
     return key.lower() not in _PLAIN_KEYS and _SECRET_KEY.search(key) is not None
+
+
+def _is_plain(key: str, value: Any) -> bool:
+    """Nothing, or how many tokens a model read or wrote."""
+    return value in (None, "") or (isinstance(value, (int, float)) and key.lower().endswith("tokens"))
 
 
 class JsonLines(logging.Formatter):
