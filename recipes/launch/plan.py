@@ -378,6 +378,8 @@ def variables_of(config: Config, environ: Environment) -> dict[str, str]:
     told = json.dumps(tags, ensure_ascii=False)
     # MLFLOW_TAGS: the trainers of Hugging Face; MLFLOW_RUN_CONTEXT: every mlflow.start_run
     found = {"MLFLOW_TAGS": told, "MLFLOW_RUN_CONTEXT": told}
+    if config.get("run_name"):  # MLflow itself does not look at MLFLOW_RUN_NAME; a name that the script gives wins over this one
+        found["MLFLOW_RUN_CONTEXT"] = json.dumps({**tags, "mlflow.runName": config["run_name"]}, ensure_ascii=False)
     experiment = config.get("experiment") or config.get("job")
     found.update({"MLFLOW_EXPERIMENT_NAME": experiment} if experiment and not environ.get("MLFLOW_EXPERIMENT_NAME") else {})
     found.update({"MLFLOW_RUN_NAME": config["run_name"]} if config.get("run_name") else {})

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from instantstart.base import problems
 from instantstart.ensure import recipe_scripts, recipes
+from instantstart.ensure.recipe_specs import LlamaFactoryRecipe
 
 HYPERPODRUN = ["--log_dir=/tmp/hyperpod", "--tee=3", "--server-host=0.0.0.0", "--server-port=8080"]
 TRACKED = {"MLFLOW_TRACKING_URI": "arn:the-server"}
@@ -134,6 +136,18 @@ def test_what_the_launcher_gives_is_reserved() -> None:
         "MASTER_ADDR",
         "RANK",
     ]
+
+
+@pytest.mark.parametrize("value", [float("inf"), {"a": [float("nan")]}, "\ud800", {"a": {"\udfff": 1}}])
+def test_a_setting_is_what_json_can_hold(value: Any) -> None:
+    with pytest.raises(ValidationError, match="finite numbers and whole characters"):
+        LlamaFactoryRecipe.model_validate({"framework": "llama_factory", "settings": {"a": value}})
+
+
+def test_a_plain_script_s_run_gets_its_name_from_the_context() -> None:
+    made = recipe_scripts.plan().variables_of({"recipe": "container", "command": ["x"], "run_name": "r 1"}, TRACKED)
+    assert json.loads(made["MLFLOW_RUN_CONTEXT"]) == {**json.loads(made["MLFLOW_TAGS"]), "mlflow.runName": "r 1"}
+    assert "mlflow.runName" not in made["MLFLOW_TAGS"]
 
 
 def test_runs_are_tagged_only_where_something_tracks_them() -> None:

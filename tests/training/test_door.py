@@ -55,6 +55,8 @@ def body(**more: Any) -> dict[str, Any]:
         ({"mig": "big"}, {"/mig"}),
         ({"mounts": [{"claim": "A B", "path": "data"}]}, {"/mounts/0/claim", "/mounts/0/path"}),
         ({"env": {"1A": "x"}}, {"/env/1A"}),
+        ({"mounts": [{"claim": "data"}]}, {"/mounts/0/path"}),
+        ({"recipe": {"framework": "container", "command": []}}, {"/recipe/command"}),
         ({"recovery": {"max_retries": -1, "clean_pods": "Some"}}, {"/recovery/max_retries", "/recovery/clean_pods"}),
         ({"log_rules": [{"name": "a", "pattern": "(", "start_within_seconds": 0}]}, {"/log_rules/0/start_within_seconds"}),
         ({"log_rules": [{"name": "a", "pattern": "(", "start_within_seconds": 1}]}, {"/log_rules/0/pattern"}),
@@ -69,6 +71,24 @@ def body(**more: Any) -> dict[str, Any]:
 def test_each_wrong_field_is_pointed_at(door: Door, more: dict[str, Any], pointers: set[str]) -> None:
     assert door.pointers("POST", JOBS, body(**more)) == pointers
     assert door.pointers("POST", f"{JOBS}/previews", body(**more)) == pointers
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"mounts": [{"claim": "data"}]}, "mounts.0.path is required."),
+        ({"recipe": {"script": "a"}}, "recipe needs framework, which says what the rest is."),
+        (
+            {"recipe": {"framework": "x"}},
+            "recipe must have as framework one of 'pytorch', 'llama_factory', ",
+        ),
+        ({"recipe": {"framework": "ms_swift"}}, "recipe.command is required."),
+        ({"env": {"": "x"}}, 'env."" must be the name of an environment variable'),
+        ({"kind": "ray_job", "recipe": {"framework": "pytorch", "script": "a"}}, "A recipe of pytorch runs on pytorch, not on ray_job."),
+    ],
+)
+def test_what_is_wrong_is_said_in_our_words(door: Door, more: dict[str, Any], told: str) -> None:
+    assert told in door.call("POST", f"{JOBS}/previews", body(**more)).json()["detail"]
 
 
 @pytest.mark.parametrize("recipe", [{"framework": "none"}, {"framework": "ms_swift", "command": "serve"}, {"framework": "container"}, {}])

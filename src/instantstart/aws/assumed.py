@@ -10,19 +10,30 @@ from botocore.session import get_session
 
 from instantstart.aws import models
 from instantstart.aws.session import Aws
+from instantstart.base import problems
 
 #: role chaining allows an hour at most (STS AssumeRole)
 _LIFE_SECONDS = 3600
 
 
 def assume(aws: Aws, role_arn: str, region: str, session_name: str, external_id: str | None = None) -> Aws:
-    """AWS in ``region`` as ``role_arn``. Raises Denied when the role may not be taken, on the spot and not at the first call."""
+    """AWS in ``region`` as ``role_arn``. Raises Denied or Busy when the role may not be taken, on the spot and not at the first call."""
     asked: dict[str, Any] = {"RoleArn": role_arn, "RoleSessionName": session_name, "DurationSeconds": _LIFE_SECONDS}
     if external_id:
         asked["ExternalId"] = external_id
 
     def take() -> dict[str, str]:
-        told = aws.read("sts", "assume_role", **asked)["Credentials"]
+        try:
+            told = aws.read("sts", "assume_role", **asked)["Credentials"]
+        except problems.Busy as problem:
+            if problem.code != "aws.role_not_visible_yet":
+                raise
+            raise problems.Busy(
+                "aws.role_refused",
+                f"The role {role_arn} cannot be taken: it is not there, or does not trust this identity (yet).",
+                hint="Let its owner write the trust that the plan of a dry run shows.",
+                evidence=problem.evidence,
+            ) from problem
         return {
             "access_key": told["AccessKeyId"],
             "secret_key": told["SecretAccessKey"],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from instantstart.ensure.pending_places import devices
@@ -190,14 +190,17 @@ def moment(text: Any) -> dt.datetime | None:
         return None
 
 
+def without_pods(why: Why) -> Why:
+    """The same of a job whose pods went when it ended: no log is left to be read."""
+    return replace(why, next_step=_NO_LOG_LEFT) if why.next_step in (_READ_THE_LOG, _FAILURES["AppFailed"][1]) else why
+
+
 def own_words(state: State) -> Why | None:
     """What the job itself says of its end, of a fault, or of a refusal."""
     told = short(": ".join(filter(None, (state.reason, state.message))))
     evidence = {"phase": state.phase, "reason": state.reason, "untrusted_message": short(state.message or "")}
     if state.status == "failed":
-        code, step = _FAILURES.get(
-            state.reason or "", ("training_job.failed", "Read the log of its pods; submit it again when it is mended.")
-        )
+        code, step = _FAILURES.get(state.reason or "", ("training_job.failed", _READ_THE_LOG))
         return Why(code, "failing", f"The job failed: {told or state.phase}.".replace("..", "."), evidence, step)
     if state.status == "recovering":
         step = "It goes on by itself within its recovery budget."
@@ -230,6 +233,8 @@ def stuck(job: Resource, pods: Sequence[Resource], state: State) -> Why:
     )
 
 
+_READ_THE_LOG = "Read the log of its pods; submit it again when it is mended."
+_NO_LOG_LEFT = "Its pods went with their logs: submit it again with recovery.clean_pods OnlyComplete, or follow its log while it runs."
 _FAILURES = {
     "SubmissionFailed": ("training_job.not_submitted", "Look at the submitter's log: Ray's dashboard did not take the job."),
     "DeadlineExceeded": ("training_job.overdue", "It ran longer than run_within_seconds: allow more, or go on from a checkpoint."),

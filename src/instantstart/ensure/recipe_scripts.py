@@ -78,6 +78,11 @@ def environment(config: Mapping[str, Any]) -> dict[str, str]:
     return {plan().CONFIG_VARIABLE: json.dumps(config, ensure_ascii=False, separators=(",", ":"), sort_keys=True), **plan().FOLDERS}
 
 
+def as_given(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration as the script reads it from :func:`environment`."""
+    return dict(json.loads(environment(config)[plan().CONFIG_VARIABLE]))
+
+
 def config_map_name() -> str:
     """One name for each version of the scripts: a job that runs keeps the scripts it was started with."""
     return f"instantstart-recipes-{recipes.digest(*FILES)}"

@@ -5,18 +5,30 @@ The descriptions are the form's help, the OpenAPI's and the agent's. Which opera
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from instantstart.base import patterns
 
 Argument = Annotated[str, Field(max_length=8192)]
 FilePath = Annotated[str, Field(min_length=1, max_length=1024, pattern=patterns.PRINTABLE)]
 Module = Annotated[str, Field(max_length=300, pattern=patterns.MODULE)]
+
+
+def _written(value: JsonValue) -> JsonValue:
+    """A value that JSON can hold and UTF-8 can write: Python takes infinities and halves of characters from a request, too."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError as error:
+        raise ValueError("must hold finite numbers and whole characters only") from error
+    return value
+
+
 Settings = Annotated[
-    dict[Annotated[str, Field(min_length=1, max_length=200, pattern=patterns.PRINTABLE)], JsonValue],
+    dict[Annotated[str, Field(min_length=1, max_length=200, pattern=patterns.PRINTABLE)], Annotated[JsonValue, AfterValidator(_written)]],
     Field(max_length=500, description="Settings by name; they win over those of the file."),
 ]
 _COMMON = ("project", "copy_project", "requirements", "wheels", "unpinned")

@@ -100,8 +100,13 @@ def get(aws: Aws, kind: TrackingKind, name: str) -> Server:
     """The same. Raises NotFound ``mlflow.unknown``."""
     found = find(aws, kind, name)
     if found is None:
-        noun = "app" if kind is TrackingKind.app else "tracking server"
-        raise problems.NotFound("mlflow.unknown", f"There is no {noun} {name} in {aws.region}.", hint="List the tracking servers and apps.")
+        noun, other = ("app", "a tracking server") if kind is TrackingKind.app else ("tracking server", "an app")
+        told = f"There is no {noun} {name} in {aws.region}."
+        if find(aws, next(each for each in TrackingKind if each is not kind), name):
+            raise problems.NotFound(
+                "mlflow.unknown", f"{told} There is {other} of that name.", hint="Say which kind: app (--app) or tracking_server."
+            )
+        raise problems.NotFound("mlflow.unknown", told, hint="List the tracking servers and apps.")
     return found
 
 

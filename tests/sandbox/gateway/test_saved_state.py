@@ -108,6 +108,16 @@ def test_a_foreign_snapshot_is_refused(tmp_path: Any) -> None:
         build(tmp_path)
 
 
+def test_a_folder_may_be_named_from_where_one_stands(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods' processes work in folders of their own: a place that is named from here would not be found there."""
+    from instantstart_sandbox.compose import build
+
+    monkeypatch.chdir(tmp_path)
+    made = build(Path("state"))
+    assert made.world.data_dir == tmp_path / "state"
+    assert made.kubernetes.data_dir == tmp_path / "state" / "kubernetes"
+
+
 def test_settings_come_from_a_file_and_are_checked(tmp_path: Any) -> None:
     from instantstart_sandbox.compose import build
 

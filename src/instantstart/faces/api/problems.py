@@ -70,14 +70,15 @@ def crashed(error: BaseException, request_id: str) -> problems.Problem:
     )
 
 
-def invalid(errors: Sequence[Mapping[str, Any]]) -> problems.Problem:
-    """All violations of one request at once. A body that is no JSON at all is a 400 of its own."""
+def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> problems.Problem:
+    """All violations of one request at once, at their places in ``body``. A body that is no JSON at all is a 400 of its own."""
     broken_json = next((e for e in errors if e["type"] == "json_invalid"), None)
     if broken_json is not None:
         why = str(broken_json.get("ctx", {}).get("error", "not JSON"))
         return HttpProblem(400, f"The body is not JSON: {why} at character {broken_json['loc'][-1]}.")
     violations: dict[str, Violation] = {}
     for error in errors:
+        error = {**error, "loc": sentences.location(error, body)}
         pointer = sentences.pointer(error["loc"])
         violations.setdefault(pointer, Violation(pointer, sentences.sentence(error)))
     fields = list(violations.values())
@@ -96,7 +97,7 @@ def install(app: FastAPI) -> None:
 
     def on_invalid(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return response(invalid(error.errors()))
+        return response(invalid(error.errors(), error.body))
 
     def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)

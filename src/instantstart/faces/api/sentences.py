@@ -16,20 +16,45 @@ _WHOLE = frozenset({"label"})
 _KEY = "[key]"
 
 
+#: no field of ours lies deeper: what does is somebody's own structure, gone too deep
+_DEEPEST = 12
+_LONGEST = 250
+
+
+def location(error: Error, body: Any = None) -> list[Any]:
+    """Where it is in ``body`` as it was sent: without the names that pydantic gives to the branches of a union."""
+    loc = list(error["loc"])
+    if not loc or loc[0] != "body":
+        return loc
+    found, here = ["body"], body
+    for index, part in enumerate(loc[1:], start=1):
+        branch = isinstance(part, str) and part != _KEY and index < len(loc) - 1
+        if branch and ((isinstance(here, Mapping) and part not in here) or isinstance(here, list)):
+            continue
+        found.append(part)
+        try:
+            here = here[part]
+        except (KeyError, IndexError, TypeError):
+            here = None
+    return found[: _DEEPEST + 1]
+
+
 def pointer(location: Sequence[Any]) -> str:
     """The JSON pointer of ``location``: into the body as it was sent; ``/query/x``, ``/path/x``, ``/header/x`` elsewhere."""
     parts = [part for part in location if part != _KEY]
     if parts and parts[0] == "body":
         parts = parts[1:]
-    return "".join("/" + str(each).replace("~", "~0").replace("/", "~1") for each in parts)
+    return "".join("/" + str(each)[:_LONGEST].replace("~", "~0").replace("/", "~1") for each in parts)
 
 
 def sentence(error: Error) -> str:
     """What is wrong with one field. Never repeats what was sent: it may be a secret."""
     if error["type"] in _WHOLE:
         return str(error["msg"])
-    location = [p for p in error["loc"] if p not in ("body", "query", "path", "header", _KEY)]
-    subject = ".".join(str(p) for p in location) or "The body"
+    location = [p for p in error["loc"] if p != _KEY]
+    if location and location[0] in ("body", "query", "path", "header"):
+        location = location[1:]
+    subject = ".".join(str(p)[:_LONGEST] if p != "" else '""' for p in location) or "The body"
     say = _SAYINGS.get(str(error["type"]))
     told = say(error.get("ctx") or {}) if say else _plain(error)
     return f"{subject} {told}."
@@ -46,11 +71,16 @@ def _say(text: str) -> Callable[[Mapping[str, Any]], str]:
     return lambda context: text.format_map(context)
 
 
+def _least(context: Mapping[str, Any], what: str) -> str:
+    return f"must have at least {context['min_length']} {what}"
+
+
 _SAYINGS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "missing": _say("is required"),
     "extra_forbidden": _say("is not a field of this request"),
     "string_type": _say("must be text"),
-    "string_too_short": _say("must have at least {min_length} characters"),
+    "string_unicode": _say("must be text that can be written as UTF-8"),
+    "string_too_short": lambda context: "must not be empty" if context["min_length"] == 1 else _least(context, "characters"),
     "string_too_long": _say("must have at most {max_length} characters"),
     "string_pattern_mismatch": lambda context: f"must {patterns.WORDS.get(context['pattern'], 'have another form')}",
     "int_type": _say("must be a whole number"),
@@ -72,7 +102,10 @@ _SAYINGS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "dict_type": _say("must be an object"),
     "model_type": _say("must be an object"),
     "model_attributes_type": _say("must be a JSON object"),
-    "too_short": _say("must have at least {min_length} items"),
+    "too_short": lambda context: "must not be empty" if context["min_length"] == 1 else _least(context, "items"),
     "too_long": _say("must have at most {max_length} items"),
     "none_required": _say("must be empty"),
+    "union_tag_not_found": lambda context: f"needs {str(context['discriminator']).strip(chr(39))}, which says what the rest is",
+    "union_tag_invalid": lambda context: f"must have as {str(context['discriminator']).strip(chr(39))} one of {context['expected_tags']}",
+    "recursion_depth_exceeded": _say("goes too deep"),
 }

@@ -63,7 +63,8 @@ class Wanted:
             return []
         if not self.is_scripted:
             return list(recipe.command)  # type: ignore[union-attr]
-        return recipe_scripts.argv_of(self.config, {**self.environment(), **self.rendezvous()})
+        given = recipe_scripts.as_given(self.config)  # settings in the order in which the container reads them
+        return recipe_scripts.argv_of(given, {**self.environment(), **self.rendezvous()})
 
     def rendezvous(self) -> dict[str, str]:
         """What the operator gives each pod so that they find one another, as far as it is known before."""

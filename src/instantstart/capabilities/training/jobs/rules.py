@@ -79,9 +79,9 @@ def _wrong_kind(ask: SubmitTrainingJob) -> list[Violation]:
         found.append(Violation("/recipe", "Say what is to run: a job without a recipe does nothing."))
     if ask.recipe is not None and kind not in ON[ask.recipe.framework]:
         words = " or ".join(ON[ask.recipe.framework])
-        told = (
-            f"{ask.recipe.framework} runs on {words}, not on {kind}." if kind != "ray_cluster" else "A Ray cluster runs nothing by itself."
-        )
+        told = f"A recipe of {ask.recipe.framework} runs on {words}, not on {kind}."
+        if kind == "ray_cluster":
+            told = "A Ray cluster runs nothing by itself: leave the recipe out, or submit a ray_job."
         found.append(Violation("/kind", told))
     if kind != "pytorch":
         only = {"log_rules": ask.log_rules, "elastic": ask.elastic, "checkpointing": ask.checkpointing != "own"}
@@ -89,7 +89,7 @@ def _wrong_kind(ask: SubmitTrainingJob) -> list[Violation]:
         if getattr(ask.recipe, "direct", False):
             found.append(Violation("/recipe/direct", "Ray starts our entry script, which needs Python: leave direct out."))
     if ask.ray.max_nodes is not None and ask.ray.max_nodes < ask.nodes:
-        found.append(Violation("/ray/max_nodes", f"It is less than nodes, {ask.nodes}."))
+        found.append(Violation("/ray/max_nodes", f"is less than nodes, {ask.nodes}."))
     return found
 
 
@@ -97,7 +97,7 @@ def _wrong_name(ask: SubmitTrainingJob) -> list[Violation]:
     limit, found = _NAME_LIMITS[ask.runs_as], []
     if len(ask.name) > limit:
         found.append(
-            Violation("/name", f"Has {len(ask.name)} characters; a {ask.runs_as} takes {limit}, since its pods and services add theirs.")
+            Violation("/name", f"has {len(ask.name)} characters; a {ask.runs_as} takes {limit}, since its pods and services add theirs.")
         )
     if ask.runs_as != "pytorch" and not _RAY_NAME.fullmatch(ask.name):
         found.append(Violation("/name", "KubeRay takes names that begin with a letter."))
@@ -151,16 +151,16 @@ def _wrong_elastic(ask: SubmitTrainingJob) -> list[Violation]:
     if elastic is None:
         return []
     if elastic.min_nodes > elastic.max_nodes:
-        found.append(Violation("/elastic/min_nodes", f"It is more than max_nodes, {elastic.max_nodes}."))
+        found.append(Violation("/elastic/min_nodes", f"is more than max_nodes, {elastic.max_nodes}."))
     elif not elastic.min_nodes <= ask.nodes <= elastic.max_nodes:
-        found.append(Violation("/nodes", f"It begins outside of what is elastic: {elastic.min_nodes} to {elastic.max_nodes}."))
+        found.append(Violation("/nodes", f"is outside of what is elastic: {elastic.min_nodes} to {elastic.max_nodes}."))
     if (elastic.step is None) == (not elastic.node_counts):
         found.append(Violation("/elastic/step", "Give either a step or the numbers of nodes (node_counts)."))
     outside = [n for n in elastic.node_counts if not elastic.min_nodes <= n <= elastic.max_nodes]
     if outside:
         found.append(Violation("/elastic/node_counts", f"{outside[0]} is not between min_nodes and max_nodes."))
     if elastic.node_counts and ask.nodes not in elastic.node_counts:
-        found.append(Violation("/nodes", f"It is none of elastic.node_counts: {', '.join(map(str, elastic.node_counts))}."))
+        found.append(Violation("/nodes", f"is none of elastic.node_counts: {', '.join(map(str, elastic.node_counts))}."))
     if ask.checkpointing != "own":
         told = f"Elastic training cannot be combined with {ask.checkpointing} checkpointing: choose one of them."
         found.append(Violation("/checkpointing", told))

@@ -200,7 +200,7 @@ def why_not(room: Room, where: Site, job: dict[str, Any], pods: Sequence[dict[st
         return None
     own = job_states.own_words(state)
     if own is not None and state.status == "failed" and not pods:
-        return own
+        return job_states.without_pods(own) if job["kind"] == "HyperPodPyTorchJob" else own
     told = pending_reads.explain(room, where, job, pods)
     if own is None:
         return told or job_states.stuck(job, pods, state)

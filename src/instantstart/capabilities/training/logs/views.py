@@ -166,7 +166,9 @@ def _containers(kube: KubeCluster, choices: tuple[Choice, ...], ask: LogsAsk) ->
         raise problems.NotFound("log.container_unknown", f"There is no container {ask.container}; there are {names}.")
     if not pods:
         raise problems.NotFound(
-            "log.no_pods", "There are no pods of that target (any more): there is nothing to read.", hint="Pods take their logs with them."
+            "log.no_pods",
+            "There are no pods of that target (any more): there is nothing to read.",
+            hint="Pods take their logs with them; a training job with recovery.clean_pods OnlyComplete keeps those of pods that failed.",
         )
     return wanted
 
