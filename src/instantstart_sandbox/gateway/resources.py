@@ -70,6 +70,7 @@ _NAMED = {
     ("eks", "name"): "cluster/{}",
     ("eks", "clusterName"): "cluster/{}",
     ("sagemaker", "ClusterName"): "cluster/{}",
+    ("sagemaker", "TrackingServerName"): "mlflow-tracking-server/{}",
     ("cloudformation", "StackName"): "stack/{}/*",
     ("logs", "logGroupName"): "log-group:{}",
     ("ecr", "repositoryName"): "repository/{}",
@@ -114,6 +115,10 @@ def resources_of(context: Context, service: str, operation: str, params: dict[st
         given = [value for value in params.values() if isinstance(value, str) and value.startswith("arn:")]
         named = [context.arn("eks", f"cluster/{params['clusterName']}")] if service == "eks" and "clusterName" in params else []
         return [*given, *named] or ["*"]
+    if service == "sts" and operation == "AssumeRole":
+        return [str(params.get("RoleArn"))]
+    if operation == "CreateMlflowApp":
+        return [context.arn("sagemaker", f"mlflow-app/{params.get('Name')}")]
     return list(_arns(context, service, params)) or ["*"]
 
 
