@@ -80,6 +80,7 @@ def test_a_deployment_is_done_when_it_has_answered_and_made_once(stand: Stand, d
     assert (again["item"]["state"], again["item"]["ready"]) == ("ready", 2)
     assert (again["item"]["exposure"], again["item"]["address"]) == ("internal", "qwen.default:8000")
     assert again["argv"] == ["vllm", "serve", SMALL, "--max-model-len", "512"]
+    assert door.well(200, "POST", DEPLOYMENTS, ask(replicas=2, command="", argv=again["argv"]))["item"]["ready"] == 2, "the same words"
     other = door.refusal(409, "POST", DEPLOYMENTS, ask(replicas=2, env={"A": "b"}))
     assert other["code"] == "model_deployment.exists"
     assert "env: none -> {'A': 'b'}" in other["detail"]

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, Claim, InstanceType, Namespace, Within
+from instantstart.ensure import commands
 
 Name = Annotated[
     str,
@@ -115,6 +116,20 @@ class ServerAsk(Ask):
     metrics_path: MetricsPath | None = None
     startup_minutes: StartupMinutes | None = None
     drain_seconds: DrainSeconds = 120
+
+
+def differing(before: ServerAsk, after: ServerAsk) -> tuple[str, ...]:
+    """Fields in which two asks differ. The same words, as a line or as a list, are one command."""
+    old, new = kept(before), kept(after)
+    same = before.shell == after.shell and _words(before) == _words(after)
+    skipped = ("command", "argv") if same else ()
+    return tuple(f for f in type(after).model_fields if old.get(f) != new.get(f) and f not in skipped)
+
+
+def _words(ask: ServerAsk) -> list[str]:
+    if ask.argv or ask.shell:
+        return list(ask.argv) or [ask.command]
+    return commands.parse(ask.command).argv or [ask.command]
 
 
 def kept(ask: ServerAsk) -> dict[str, Any]:

@@ -108,6 +108,7 @@ def _refuse(response: httpx2.Response, content: bytes, call: errors.Call) -> Non
     if isinstance(problem, problems.Busy):
         problem.code = "model.not_reached"
         problem.detail = f"The API server does not reach what is asked: {problem.detail}"
+        problem.hint = problem.hint or "Ask again; where that does not help, look at what serves: it may have ended, or be starting anew."
     raise problem
 
 

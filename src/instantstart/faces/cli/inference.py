@@ -234,7 +234,10 @@ def _prompt(given: str | None, api: str) -> str | None:
         return given
     if given is None and sys.stdin.isatty():
         return typer.prompt("Prompt", err=True)  # type: ignore[no-any-return]
-    return sys.stdin.read()
+    read = sys.stdin.read()
+    if not read.strip():
+        raise problems.Invalid("model_call.prompt", "Nothing is asked: standard input is empty.", hint="Write the question after the name.")
+    return read
 
 
 def _json(file: Path | None) -> Any:

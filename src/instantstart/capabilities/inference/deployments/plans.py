@@ -138,8 +138,7 @@ def _warnings(ask: specs.CreateModelDeployment, settled: Settled, surge: bool) -
 
 def _differences(present: specs.CreateModelDeployment, wanted: specs.CreateModelDeployment) -> tuple[str, ...]:
     before, after = server_asks.kept(present), server_asks.kept(wanted)
-    fields = specs.CreateModelDeployment.model_fields
-    return tuple(f"{f}: {_short(before.get(f))} -> {_short(after.get(f))}" for f in fields if before.get(f) != after.get(f))
+    return tuple(f"{f}: {_short(before.get(f))} -> {_short(after.get(f))}" for f in server_asks.differing(present, wanted))
 
 
 def _short(value: Any) -> str:

@@ -32,8 +32,7 @@ def prepare_create(room: Room, where: Site, ask: specs.CreateModelPool, strict: 
     named = ask.model_copy(update={"name": facts.server.meant.name})
     found = rules.findings(named, facts)
     present = objects.asked_of(facts.live) if facts.live else None
-    before, after = server_asks.kept(present) if present else {}, server_asks.kept(named)
-    differing = [f for f in specs.CreateModelPool.model_fields if present is not None and before.get(f) != after.get(f)]
+    differing = server_asks.differing(present, named) if present is not None else ()
     if differing:
         told = f"The pool {named.name} is there with another {', '.join(differing)}."
         found.append(Finding("name", "fail", told, "Scale it, or choose another name: the settings of warm workers do not change."))
