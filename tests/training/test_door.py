@@ -91,6 +91,16 @@ def test_what_is_wrong_is_said_in_our_words(door: Door, more: dict[str, Any], to
     assert told in door.call("POST", f"{JOBS}/previews", body(**more)).json()["detail"]
 
 
+def test_shared_memory_beyond_the_pod_s_memory_is_told_before(door: Door) -> None:
+    plan = door.well(200, "POST", f"{JOBS}/previews", body(shared_memory="9000Gi"))
+    assert any(f["check"] == "shared_memory" and f["level"] == "fail" and "leaves nothing" in f["detail"] for f in plan["findings"])
+
+
+def test_a_pod_that_is_not_there_is_named(door: Door) -> None:
+    told = door.refusal(404, "GET", f"/clusters/{TAG}/logs", pod="gone")
+    assert (told["code"], told["detail"]) == ("pod.unknown", "There is no pod gone in default.")
+
+
 @pytest.mark.parametrize("recipe", [{"framework": "none"}, {"framework": "ms_swift", "command": "serve"}, {"framework": "container"}, {}])
 def test_a_recipe_that_is_none_is_pointed_at(door: Door, recipe: dict[str, Any]) -> None:
     assert all(p.startswith("/recipe") for p in door.pointers("POST", JOBS, body(recipe=recipe)))

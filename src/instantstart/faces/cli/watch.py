@@ -128,4 +128,6 @@ def verdict(operation: Json, form: show.Format) -> int:
             show.problem(operation["problem"])
         if operation.get("next_step"):
             show.note(f"Next: {operation['next_step']}")
+            if operation["status"] == "blocked":
+                show.note(f"Retry it: instantstart operation retry {operation['id']}")
     return 0 if operation["status"] == "succeeded" else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from instantstart.base import problems
+from instantstart.base import problems, quantities
 from instantstart.base.problems import Violation
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.jobs import rules
@@ -73,7 +73,12 @@ def findings(ask: SubmitTarget, facts: Facts, settled: Settled | None) -> list[F
     if not facts.namespace:
         found.append(Finding("namespace", "fail", f"There is no namespace {ask.namespace}.", "Make it, or choose one of the cluster's."))
     if settled is not None and facts.offer is not None:
-        found += [Finding("resources", "ok", _resources(ask, settled)), *_network(ask, facts, settled), _capacity(ask, facts)]
+        found += [
+            Finding("resources", "ok", _resources(ask, settled)),
+            *_network(ask, facts, settled),
+            *_shared(ask, settled),
+            _capacity(ask, facts),
+        ]
         found += [Finding("resources", "warn", note) for note in facts.offer.notes]
     found += [*_volumes(ask, facts), *_identities(ask, facts), *_queueing(ask, facts), *_elastic(ask, facts), *_keeping(ask)]
     return found + [Finding("cluster", "unknown", told) for told in facts.unread]
@@ -255,6 +260,14 @@ def _elastic(ask: SubmitTarget, facts: Facts) -> list[Finding]:
         told = "The cluster keeps tiered checkpoints: an elastic job must not use them."
         return [Finding("elastic", "warn", told, "Let the job write its own checkpoints.")]
     return []
+
+
+def _shared(ask: SubmitTarget, settled: Settled) -> list[Finding]:
+    if ask.shared_memory is None or quantities.whole(ask.shared_memory) < settled.sizing.memory_bytes:
+        return []
+    left = quantities.shown(settled.sizing.memory_bytes)
+    told = f"/dev/shm of {ask.shared_memory} leaves nothing of the pod's {left}: it counts against that limit."  # noqa: S108
+    return [Finding("shared_memory", "fail", told, "Leave it out for half of the memory, or ask for less.")]
 
 
 def _keeping(ask: SubmitTarget) -> list[Finding]:

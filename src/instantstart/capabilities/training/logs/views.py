@@ -152,11 +152,17 @@ def _expression(told: dict[str, Any]) -> str:
     return parts[told["operator"]]
 
 
+_GONE = "Pods take their logs with them; a training job with recovery.clean_pods OnlyComplete keeps those of pods that failed."
+
+
 def _containers(kube: KubeCluster, choices: tuple[Choice, ...], ask: LogsAsk) -> list[tuple[PodLogs, str]]:
     """The containers that are meant, by pod and name. Raises NotFound when there is none."""
     pods: dict[str, PodLogs] = {}
     for choice in choices:
-        listed = [kube.get("Pod", choice.pod, choice.namespace)] if choice.pod else kube.list("Pod", choice.namespace, labels=choice.labels)
+        named = kube.find("Pod", choice.pod, choice.namespace) if choice.pod else None
+        if choice.pod and named is None:
+            raise problems.NotFound("pod.unknown", f"There is no pod {choice.pod} in {choice.namespace}.", hint=_GONE)
+        listed = [named] if named else kube.list("Pod", choice.namespace, labels=choice.labels)
         found = (brief(shapes.pod(each)) for each in listed)
         pods.update({pod.name: pod for pod in found if choice.means(pod)})
     told = [(pod, c.name) for pod in sorted(pods.values(), key=lambda p: p.name) for c in pod.containers]
@@ -168,7 +174,7 @@ def _containers(kube: KubeCluster, choices: tuple[Choice, ...], ask: LogsAsk) ->
         raise problems.NotFound(
             "log.no_pods",
             "There are no pods of that target (any more): there is nothing to read.",
-            hint="Pods take their logs with them; a training job with recovery.clean_pods OnlyComplete keeps those of pods that failed.",
+            hint=_GONE,
         )
     return wanted
 
