@@ -42,6 +42,7 @@ Group = Annotated[str | None, typer.Option("--group", help="Only nodes of this i
 Cpu = Annotated[str | None, typer.Option(help="CPU of each pod; left out: its share of the node.")]
 Memory = Annotated[str | None, typer.Option(help="Memory of each pod; left out: its share of the node.")]
 Env = Annotated[list[str] | None, typer.Option("--env", help="NAME=value; may be given again.")]
+AllEnv = Annotated[list[str] | None, typer.Option("--env", help="NAME=value; give every variable again: those not given are taken away.")]
 TokenSecret = Annotated[str | None, typer.Option("--token-secret", help="Secret with the hub's token.")]
 Volume = Annotated[list[str] | None, typer.Option("--volume", help="claim:/path, or claim:/path:rw; may be given again.")]
 Port = Annotated[int | None, typer.Option(help="Port of the server; left out: as the command says.")]
@@ -200,7 +201,7 @@ def update_deployment(
     types: Types = None,
     cpu: Cpu = None,
     memory: Memory = None,
-    env: Env = None,
+    env: AllEnv = None,
     token_secret: TokenSecret = None,
     cluster: Cluster = None,
     file: Spec = None,
