@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -268,14 +269,18 @@ def _view(raw: census.Entry, imported_as: str | None, place: Place, known_as: st
     )
 
 
+#: operations that make or end a cluster; any other, such as a job that waits, leaves it what it is
+_BECOMING: Mapping[str, State] = {"cluster.create": "creating", "cluster.import": "creating", "cluster.delete": "deleting"}
+
+
 def _state(raw: census.Entry, tag: str | None, operation: ActiveOperation | None) -> tuple[State, str | None]:
     pod, eks_told = raw.hyperpod or {}, raw.eks or {}
     if raw.unreadable:
         return "unreadable", raw.unreadable
     if tag is None:
         return "not_managed", "A Slurm cluster: not managed here." if raw.is_slurm else "Not made or imported by InstantStart."
-    if operation and operation.status in HOLDING:
-        return ("deleting" if operation.workflow == "cluster.delete" else "creating"), None
+    if operation and operation.status in HOLDING and operation.workflow in _BECOMING:
+        return _BECOMING[operation.workflow], None
     if "Failed" in (pod.get("ClusterStatus"), eks_told.get("status", "").title()):
         return "failed", pod.get("FailureMessage") or "The EKS cluster is FAILED."
     if pod.get("ClusterStatus") == "InService" and eks_told.get("status") == "ACTIVE":
@@ -290,7 +295,7 @@ def _state(raw: census.Entry, tag: str | None, operation: ActiveOperation | None
 
 def _absent(room: Room, row: ClusterRow, account: str, active: dict[str, ActiveOperation]) -> ClusterView:
     operation = active.get(row.tag)
-    state: State = "gone" if operation is None else "deleting" if operation.workflow == "cluster.delete" else "creating"
+    state: State = _BECOMING.get(operation.workflow, "gone") if operation else "gone"
     imported = row.origin == "imported"
     told = (
         f"The imported EKS cluster {row.eks_name} is not in {row.region} any more. Forget it, or import it again from where it is."
