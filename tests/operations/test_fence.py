@@ -105,6 +105,8 @@ def test_the_next_step_is_a_sentence_with_a_verb() -> None:
     assert next_step("failed", None) == "Mend the cause. Then retry the operation; it goes on where it stopped."
     advised = problems.Denied("toy.x", "No.", hint="Grant it.")
     assert next_step("blocked", advised) == "Grant it. Then retry the operation; it goes on where it stopped."
+    asked = problems.Invalid("job.too_large", "x", hint="Ask for fewer.")
+    assert next_step("failed", asked) == "Ask for fewer. Then retry the operation, or ask anew with other values."
     told = problems.Denied("toy.x", "No.", hint="Look, then retry the operation.")
     assert next_step("blocked", told) == "Look, then retry the operation."
 

@@ -80,4 +80,8 @@ def next_step(status: str, problem: problems.Problem | None) -> str | None:
     if status not in ("blocked", "failed"):
         return None
     advice = problem.hint if problem is not None and problem.hint else "Mend the cause"
-    return advice if "retry" in advice.lower() else f"{advice.rstrip('.')}. Then retry the operation; it goes on where it stopped."
+    if "retry" in advice.lower():
+        return advice
+    if isinstance(problem, problems.Invalid):  # what was asked may itself be wrong, and a retry asks the same
+        return f"{advice.rstrip('.')}. Then retry the operation, or ask anew with other values."
+    return f"{advice.rstrip('.')}. Then retry the operation; it goes on where it stopped."
