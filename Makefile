@@ -49,7 +49,8 @@ demo: setup ui ## An empty sandbox account becomes a verified cluster; the conso
 test: setup-test ui ## Lint, types, contracts and every test that is not slow
 	@$(MAKE) --no-print-directory lint types contracts
 	@tools/test-ui
-	$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL) $(COVER) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL) $(COVER) $(PYTEST_ARGS) --ignore=tests/e2e; others=$$?; \
+	$(BIN)/python -m pytest -q -m "not slow" $(COVER) $(if $(COVERAGE),--cov-append) $(PYTEST_ARGS) tests/e2e && exit $$others
 
 coverage: setup-test ## Fail when less of base, operations and rules was run by `make test COVERAGE=1` than the floors say
 	@$(BIN)/python tools/check_coverage.py

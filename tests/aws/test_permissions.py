@@ -24,6 +24,7 @@ from instantstart.ensure import permissions
                 "iam:DeleteRole",
                 "iam:DeleteRolePolicy",
                 "iam:PutRolePolicy",
+                "iam:TagRole",
                 "iam:UpdateAssumeRolePolicy",
                 "sagemaker:DeleteCluster",
             ),

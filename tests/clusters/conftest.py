@@ -64,8 +64,10 @@ QUICK = {
 
 
 @pytest.fixture
-def sandbox(shared_sandbox: SandboxProcess) -> Iterator[SandboxProcess]:
+def sandbox(shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[SandboxProcess]:
     """An empty account in fair weather. No call of a test may crash it, or be one that it does not know."""
+    for name, value in shared_sandbox.environment().items():  # another folder's tests may have pointed elsewhere meanwhile
+        monkeypatch.setenv(name, value)
     shared_sandbox.clear()
     shared_sandbox.admin("settings", **{**Weather().dump(), **QUICK})
     shared_sandbox.admin("reset")

@@ -166,7 +166,7 @@ def _check_kind(resource: Resource, body: Object) -> None:
     version, kind = body.get("apiVersion"), body.get("kind")
     if resource.custom and kind not in (None, "", resource.kind) and version == resource.api_version:
         cause = bad_value("kind", f'"{kind}"', f"must be {resource.kind}")
-        raise invalid(replace(resource, kind=kind), (body.get("metadata") or {}).get("name", ""), [cause])
+        raise invalid(replace(resource, kind=kind), _name_in(body), [cause])
     if resource.custom and version not in (None, "", resource.api_version):
         raise bad_request(f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})")
     if version not in (None, "", resource.api_version):
@@ -186,3 +186,10 @@ def _report(resource: Resource, found: list[str], options: Options) -> None:
     if options.validation == "Strict":
         raise _unreadable(resource, "strict decoding error: " + ", ".join(found))
     options.warnings.extend(found)
+
+
+def _name_in(body: Object) -> str:
+    """The name that a body says, whatever else it holds."""
+    metadata = body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, Namespace, Target, Within
@@ -65,6 +65,8 @@ def _is_a_token(token: SecretStr) -> SecretStr:
 
 class PutHubToken(Ask):
     """A token of the hub, kept as a Kubernetes Secret and nowhere else."""
+
+    model_config = ConfigDict(**Ask.model_config | {"hide_input_in_errors": True})
 
     token: Annotated[
         SecretStr,
