@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from instantstart_sandbox.kubernetes import expressions
-from instantstart_sandbox.kubernetes.errors import Cause, bad_value, forbidden_field, required, unsupported
+from instantstart_sandbox.kubernetes.errors import ApiError, Cause, bad_request, bad_value, forbidden_field, required, unsupported
 from instantstart_sandbox.kubernetes.schema import Node
 
 Schema = dict[str, Any]
@@ -15,17 +15,43 @@ Schema = dict[str, Any]
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _LEVELS: Final = {"root": "at the root", "items": "for specified array items", "fields": "for specified object fields"}
+#: how the fields of JSONSchemaProps are typed, as far as they are walked through here
+_MAPS: Final = ("properties", "patternProperties", "definitions")
+_LISTS: Final = ("allOf", "anyOf", "oneOf")
+_PLAIN: Final = ("type", "format", "pattern", "description", "x-kubernetes-list-type", "x-kubernetes-map-type")
+_TYPED: Final = ((_MAPS, dict, "map[string]v1.JSONSchemaProps"), (_LISTS, list, "[]v1.JSONSchemaProps"), (_PLAIN, str, "string"))
 _ABSENT: Final = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 
 
 def schema_causes(schema: Schema, path: str) -> list[Cause]:
     """Violations of a version's schema. Rules are looked at only where the rest is sound."""
+    _check_decodes(schema)
     causes = sorted(_structural(schema, path, "root"), key=lambda c: f"{c.field}: {c.message}")
     if schema.get("nullable"):
         causes.append(forbidden_field(f"{path}.nullable", "nullable cannot be true at the root"))
     sound = not causes
     causes += _openapi(schema, path)
     return causes if causes or not sound else _rules(schema, path, None)
+
+
+def _check_decodes(schema: Any) -> None:
+    """The server reads a schema into a Go struct: what does not fit is refused before it is judged. Raises ApiError 400."""
+    if not isinstance(schema, dict):
+        raise _undecodable("schema", schema, "v1.JSONSchemaProps")
+    for keys, kind, told in _TYPED:
+        for key in keys:
+            if schema.get(key) is not None and not isinstance(schema[key], kind):
+                raise _undecodable(key, schema[key], told)
+    below = [child for key in _MAPS for child in (schema.get(key) or {}).values() if child is not None]
+    below += [child for key in _LISTS for child in schema.get(key) or ()]
+    below += [schema[key] for key in ("items", "additionalProperties", "not") if isinstance(schema.get(key), dict)]
+    for child in below:
+        _check_decodes(child)
+
+
+def _undecodable(field: str, value: Any, kind: str) -> ApiError:
+    told = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+    return bad_request(f"json: cannot unmarshal {told} into Go struct field JSONSchemaProps.{field} of type {kind}")
 
 
 def _children(schema: Schema, path: str) -> list[tuple[Schema, str, str]]:
