@@ -20,12 +20,24 @@ _MAPS: Final = ("properties", "patternProperties", "definitions")
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _PLAIN: Final = ("type", "format", "pattern", "description", "x-kubernetes-list-type", "x-kubernetes-map-type")
 _TYPED: Final = ((_MAPS, dict, "map[string]v1.JSONSchemaProps"), (_LISTS, list, "[]v1.JSONSchemaProps"), (_PLAIN, str, "string"))
+_CHOICES: Final = (
+    (("items",), (dict, list), "v1.JSONSchemaPropsOrArray"),
+    (("additionalProperties",), (dict, bool), "v1.JSONSchemaPropsOrBool"),
+    (("not",), dict, "v1.JSONSchemaProps"),
+)
 _ABSENT: Final = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 
 
 def schema_causes(schema: Schema, path: str) -> list[Cause]:
-    """Violations of a version's schema. Rules are looked at only where the rest is sound."""
+    """Violations of a version's schema. Rules are looked at only where the rest is sound. Raises ApiError 400 for one that is ill-typed."""
     _check_decodes(schema)
+    try:
+        return _causes(schema, path)
+    except (AttributeError, TypeError) as error:  # a field of another type than Go's, deeper than was looked at
+        raise bad_request("json: cannot unmarshal a value of the schema into Go value of type v1.JSONSchemaProps") from error
+
+
+def _causes(schema: Schema, path: str) -> list[Cause]:
     causes = sorted(_structural(schema, path, "root"), key=lambda c: f"{c.field}: {c.message}")
     if schema.get("nullable"):
         causes.append(forbidden_field(f"{path}.nullable", "nullable cannot be true at the root"))
@@ -38,7 +50,7 @@ def _check_decodes(schema: Any) -> None:
     """The server reads a schema into a Go struct: what does not fit is refused before it is judged. Raises ApiError 400."""
     if not isinstance(schema, dict):
         raise _undecodable("schema", schema, "v1.JSONSchemaProps")
-    for keys, kind, told in _TYPED:
+    for keys, kind, told in (*_TYPED, *_CHOICES):
         for key in keys:
             if schema.get(key) is not None and not isinstance(schema[key], kind):
                 raise _undecodable(key, schema[key], told)
