@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from .loops.engine import Controller
@@ -11,7 +12,7 @@ _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _FOLLOW = "definitions"
 
 
-class OperatorLoop(Controller):
+class OperatorLoop(Controller, ABC):
     """``kinds`` are custom resources, the first one its own; ``manager`` is (namespace, labels) of the pods that must be ready."""
 
     kinds: tuple[str, ...] = ()
@@ -37,9 +38,9 @@ class OperatorLoop(Controller):
             return [key_of(obj)]
         return self.concerned(resource, obj)
 
+    @abstractmethod
     def concerned(self, resource: str, obj: Object) -> Iterable[str]:
         """The keys of the objects that some other object concerns."""
-        raise NotImplementedError
 
     def all_keys(self) -> list[str]:
         """The keys of everything of its kind."""
@@ -60,6 +61,6 @@ class OperatorLoop(Controller):
         elif self.cache.holds(self.kinds[0]) and self.serving():
             await self.look(key)
 
+    @abstractmethod
     async def look(self, key: str) -> None:
         """One look at one object."""
-        raise NotImplementedError
