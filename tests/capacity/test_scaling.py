@@ -27,8 +27,8 @@ class Work:
         self.kube = kube
 
     def nodes(self) -> list[str]:
-        """The names of the group's nodes."""
-        return sorted(n.name for n in nodes.read(self.kube) if n.group == "cpu" and n.ready)
+        """The names of the group's nodes; one may be not ready for a moment, which is why pods are waited for."""
+        return sorted(n.name for n in nodes.read(self.kube) if n.group == "cpu")
 
     def run(self, name: str, node: str) -> None:
         """A training job with one pod on a node, running."""

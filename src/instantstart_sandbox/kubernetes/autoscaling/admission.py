@@ -36,12 +36,13 @@ def _runs(reader: Reader) -> bool:
 
 
 def _target(obj: Object) -> tuple[str, str, str]:
-    wish = obj["spec"]["scaleTargetRef"]
-    return wish.get("apiVersion") or "apps/v1", wish.get("kind") or "Deployment", wish["name"]
+    # A definition without a schema lets an object pass that names no target: such a one is nobody's rival.
+    wish = (obj.get("spec") or {}).get("scaleTargetRef") or {}
+    return wish.get("apiVersion") or "apps/v1", wish.get("kind") or "Deployment", str(wish.get("name") or "")
 
 
 def _counts(obj: Object) -> str:
-    spec = obj["spec"]
+    spec = obj.get("spec") or {}
     least, most, idle = spec.get("minReplicaCount", 0), spec.get("maxReplicaCount", 100), spec.get("idleReplicaCount")
     if least > most:
         return f"MinReplicaCount={least} must be less than or equal to MaxReplicaCount={most}"
@@ -58,10 +59,10 @@ def _taken(reader: Reader, obj: Object) -> str:
     metadata, target = obj["metadata"], _target(obj)
     space, name = metadata.get("namespace"), metadata["name"]
     shown = f"the workload '{target[2]}' of type '{target[0]}.{target[1]}' is already managed by the"
-    config = (obj["spec"].get("advanced") or {}).get("horizontalPodAutoscalerConfig") or {}
+    config = ((obj.get("spec") or {}).get("advanced") or {}).get("horizontalPodAutoscalerConfig") or {}
     own = config.get("name") or f"keda-hpa-{name}"
     for other in reader.read_all(_SCALED, space):
-        if other["metadata"]["name"] != name and _target(other) == target:
+        if target[2] and other["metadata"]["name"] != name and _target(other) == target:
             return f"{shown} ScaledObject '{other['metadata']['name']}'"
     for other in reader.read_all(_AUTOSCALERS, space):
         wish = other["spec"]["scaleTargetRef"]

@@ -95,12 +95,12 @@ class ScaledObjects(OperatorLoop):
         await self._poll(scaled, resource, target)
 
     def _target(self, scaled: Object) -> tuple[Resource, Object]:
-        wish = spec_of(scaled)["scaleTargetRef"]
-        kind, version = wish.get("kind") or "Deployment", wish.get("apiVersion") or "apps/v1"
+        wish = spec_of(scaled).get("scaleTargetRef") or {}
+        kind, version, name = wish.get("kind") or "Deployment", wish.get("apiVersion") or "apps/v1", wish.get("name") or ""
         found = self.cluster.catalog.of_kind(version, kind)
-        obj = self.cluster.read(found.qualified, wish["name"], namespace_of(scaled)) if found and found.scale else None
+        obj = self.cluster.read(found.qualified, name, namespace_of(scaled)) if name and found and found.scale else None
         if found is None or obj is None:
-            raise ApiError(404, "NotFound", f'{kind.lower()}s.{version.partition("/")[0]} "{wish["name"]}" not found', {})
+            raise ApiError(404, "NotFound", f'{kind.lower()}s.{version.partition("/")[0]} "{name}" not found', {})
         return found, obj
 
     def _unauthenticated(self, scaled: Object, trigger: Object) -> str:
