@@ -134,7 +134,7 @@ def test_a_job_that_is_not_there_is_not_found(door: Door) -> None:
 def test_log_rules_are_tried_before_they_cost_a_restart(door: Door) -> None:
     rule = {"name": "spike", "pattern": "loss=([0-9.]+)", "threshold": 5, "comparison": "gt"}
     told = door.well(200, "POST", "/training-log-rule-trials", {"rules": [rule], "text": "loss=1\nloss=9\n"})
-    assert told["rules"][0]["verdicts"] == ["slow at line 2: 9 is above 5"]
+    assert told["rules"][0]["verdicts"] == ["Slow from line 2 on: 9 is above 5."]
     wrong = {"rules": [{**rule, "pattern": "(?<=x)"}, {**rule, "comparison": None}], "text": "x"}
     assert door.pointers("POST", "/training-log-rule-trials", wrong) == {"/rules/0/pattern", "/rules/1/name", "/rules/1/comparison"}
 

@@ -52,6 +52,12 @@ def pointers(**more: Any) -> set[str]:
         ({"env": {"MLFLOW_TRACKING_URI": "http://x"}, "tracking": {"uri": "http://y"}}, {"/env/MLFLOW_TRACKING_URI"}),
         ({"env": {"MLFLOW_TRACKING_URI": "http://x"}}, set()),
         ({"env": {"A": "a\0b"}}, {"/env/A"}),
+        ({"env": {"HF_TOKEN": "x", "MY_PASSWORD": "y", "NOTE": "hf_abcdefghij"}}, {"/env/HF_TOKEN", "/env/MY_PASSWORD", "/env/NOTE"}),
+        ({"env": {"TOKENIZERS_PARALLELISM": "false", "MAX_TOKENS": "4096", "HF_TOKEN": ""}}, set()),
+        ({"env": {"HTTPS_PROXY": "http://me:word@proxy:3128"}}, {"/env/HTTPS_PROXY"}),
+        ({"tracking": {"uri": "https://me:word@mlflow.example.com"}}, {"/tracking/uri"}),
+        ({"tracking": {"uri": "https://token@mlflow.example.com/a"}}, {"/tracking/uri"}),
+        ({"tracking": {"uri": "https://mlflow.example.com/a@b"}}, set()),
         ({"mounts": [{"claim": "a", "path": "/dev/shm"}]}, {"/mounts/0/path"}),
         ({"mounts": [{"claim": "a", "path": "/d"}, {"claim": "b", "path": "/d/"}]}, {"/mounts/1/path"}),
         ({"mounts": [{"claim": "a", "path": "/d/../e"}]}, {"/mounts/0/path"}),
@@ -155,6 +161,10 @@ BOUND = {"metadata": {"name": "s3"}, "spec": {"accessModes": ["ReadWriteMany"]},
         ({"capacity_types": {"train": "spot"}}, {}, "instance_group", "warn", "two minutes' notice"),
         ({"capacity_types": {"train": "spot"}}, ELASTIC, "elastic", "fail", "not run on Spot"),
         ({"tiered_percent": 20}, ELASTIC, "elastic", "warn", "must not use them"),
+        ({}, {"checkpointing": "tiered"}, "checkpointing", "fail", "Switch the feature tiered_checkpointing on"),
+        ({"tiered_percent": 20}, {"checkpointing": "tiered"}, "checkpointing", "ok", "20 % of each node's memory"),
+        ({}, {"checkpointing": "checkpointless"}, "checkpointing", "warn", "Switch the feature training_operator on"),
+        ({"group_types": {"train": P5, "other": P5}}, {"instance_group": "other", "zone": "z2"}, "zone", "warn", "No node is in z2"),
         ({}, {"keep_seconds": 0}, "keep_seconds", "warn", "vanishes"),
         ({"account": False}, {"tracking": {"uri": asks.FULL["tracking"]["uri"]}}, "service_account", "fail", "sagemaker-mlflow-sa"),
         ({"existing": {"metadata": {"name": "llm"}}}, {}, "name", "fail", "is there already (made by somebody else"),
@@ -164,6 +174,27 @@ BOUND = {"metadata": {"name": "s3"}, "spec": {"accessModes": ["ReadWriteMany"]},
 def test_what_the_cluster_has_not_is_found(given: dict[str, Any], more: dict[str, Any], check: str, level: str, part: str) -> None:
     found = findings(facts(**given), **more)[check]
     assert any(f.level == level and part in f"{f.detail} {f.hint}" for f in found), found
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "told"),
+    [
+        ({}, {"instance_group": "other"}, "instance_group"),
+        ({"group_types": {"train": "ml.g5.xlarge"}}, {"instance_group": "train"}, "instance_group"),
+        ({"group_types": {"train": "ml.g5.xlarge"}}, {}, "instance_type"),
+        ({}, {"zone": "elsewhere"}, "zone"),
+        ({"places": [Place(a_node("a"))]}, {"instance_group": "other", "zone": "elsewhere"}, "instance_group"),
+    ],
+)
+def test_a_place_that_is_not_there_is_told_once_and_not_as_a_lack_of_nodes(given: dict[str, Any], more: dict[str, Any], told: str) -> None:
+    found = findings(facts(**given), **more)
+    bad = {check for check, each in found.items() for f in each if f.level in ("warn", "fail")} - {"efa"}
+    assert bad == {told}
+    assert "nodes" not in found
+
+
+def test_what_could_not_be_read_is_not_called_off() -> None:
+    assert "checkpointing" not in findings(facts(tiered_percent=None), checkpointing="tiered")
 
 
 def test_nothing_stands_in_the_way_of_a_job_that_fits() -> None:
@@ -216,13 +247,23 @@ def trial(text: str, seconds: float | None = 1.0, **rule: Any) -> judging.RuleTr
 def test_a_hang_a_spike_and_silence_are_seen_on_sample_text() -> None:
     text = "start\nloss=1.0\nloss=6\nloss=7\n" + "x\n" * 30 + "loss=2\n"
     hang = trial(text, name="hang", pattern="loss=([0-9.]+)", repeat_within_seconds=10)
-    assert hang.verdicts == ("hanging 10 s after line 4: the next fits 31 s later",)
+    assert hang.verdicts == ("Hanging 10 s after line 4: line 35 fits next, 31 s later.",)
     assert (hang.matches, hang.values) == (4, (1.0, 6.0, 7.0, 2.0))
     spike = trial(text, None, name="spike", pattern="loss=([0-9.]+)", threshold=5, comparison="gt", data_points=2)
-    assert spike.verdicts == ("slow at line 4: 7 is above 5 2 times in a row",)
+    assert spike.verdicts == ("Slow from line 4 on: 7 is above 5, and so were the 2 values in a row up to it.",)
     silent = trial(text, name="never", pattern="step", start_within_seconds=5)
-    assert "Nothing fits" in silent.remarks[0]
-    assert silent.verdicts[0].startswith("hanging after 5 s")
+    assert silent.remarks == (
+        "No line fits: of such a log the rule sees nothing, and calls the job hanging, since it waits for such a line.",
+    )
+    assert silent.verdicts == ("Hanging 5 s after the start: no line fits.",)
+    ended = trial("loss=1\n" + "x\n" * 9, name="end", pattern="loss", repeat_within_seconds=5)
+    assert ended.verdicts == ("Hanging 5 s after line 1: no other line fits in the 9 s to the end.",)
+    late = trial("x\n" * 9 + "loss=1\n", name="late", pattern="loss", start_within_seconds=5)
+    assert late.verdicts == ("Hanging 5 s after the start: the first line that fits is 10, after 10 s.",)
+    assert trial("loss\nloss\nx\n", name="well", pattern="loss", repeat_within_seconds=5).remarks == (
+        "It would let the job of this log go on.",
+    )
+    assert "Times were not judged" in trial("loss\nx\n", None, name="timeless", pattern="loss", repeat_within_seconds=5).remarks[0]
     assert trial("loss=nan\n", None, name="nan", pattern="loss=(.*)", threshold=1, comparison="lt").matches == 0
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from instantstart.base import names, patterns, problems, quantities
 from instantstart.base.settings import Settings
-from instantstart.ensure import accelerators, commands, images, nodes, pending_reads, servers, serving
+from instantstart.ensure import accelerators, commands, disclosures, images, nodes, pending_reads, servers, serving
 from instantstart.ensure.accelerators import Offer, Share, Sizing
 from instantstart.ensure.commands import Parsed
 from instantstart.ensure.findings import Finding
@@ -27,8 +27,6 @@ from instantstart.kube import shapes
 from instantstart.kube.client import KubeCluster
 
 TOKEN_KEY = "token"  # noqa: S105 - the key's name
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|API_?KEY|CREDENTIAL", re.IGNORECASE)
-_TOKEN_VALUE = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt", ".pth")
 
@@ -162,8 +160,9 @@ def _command(ask: Any, meant: Meant) -> list[Finding]:
         found.append(Finding("argv", "fail", "The command is given twice, as command and as argv: leave one out."))
     if ask.shell and not ask.command.strip():
         found.append(Finding("shell", "fail", "A shell needs a command to run."))
-    if any(_TOKEN_VALUE.search(word) for word in (ask.command, *ask.argv)):
-        found.append(Finding(at, "fail", "A token of the hub stands in the command: store it as a Secret and name that as token_secret."))
+    if any(disclosures.in_text(word) for word in (ask.command, *ask.argv)):
+        told = "A secret, such as a token of the hub, stands in the command, where everyone who may read pods sees it."
+        found.append(Finding(at, "fail", told, "Store it as a Secret; the hub's token is named as token_secret."))
     if serving.flag(meant.argv, ("--api-key",)):
         found.append(Finding(at, "warn", "--api-key stands in the pod's specification, where everyone who may read pods sees it."))
     return found
@@ -274,7 +273,7 @@ def _environment(ask: Any) -> list[Finding]:
     found = []
     for name, value in ask.env.items():
         at = f"env/{name}"
-        if _SECRET_NAME.search(name) or _TOKEN_VALUE.search(value):
+        if disclosures.in_variable(name, value):
             text = f"{name} looks like a secret: it would stand readable in the pod and in our records."
             found.append(Finding(at, "fail", text, "Store it as a Secret; the hub's token is named as token_secret."))
     return found

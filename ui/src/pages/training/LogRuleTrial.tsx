@@ -63,7 +63,7 @@ function Verdict({ trial, of }: { trial: Schemas["RuleTrial"]; of: number }) {
   return (
     <SpaceBetween size="xxs">
       <Status status={trial.verdicts.length ? "warn" : "ok"}>
-        <b>{trial.name}</b>: fits {trial.matches} of {of} lines{trial.stopped_at ? `; sleeps from line ${trial.stopped_at}` : ""}
+        <b>{trial.name}</b>: fits {trial.matches} of {of} lines
       </Status>
       {[...trial.verdicts, ...trial.remarks].map((each) => (
         <Box key={each} padding={{ left: "xl" }}>

@@ -130,8 +130,15 @@ def _try_rule(rule: LogRule, lines: Sequence[str], seconds: float | None) -> Rul
     verdicts = [*_slow(rule, matched), *(_hanging(rule, matched, stopped_at or len(lines), seconds) if seconds else ())]
     return RuleTrial(
         rule.name, len(matched), tuple(matched[:_SHOWN_LINES]), values[:_SHOWN_VALUES], stopped_at, tuple(verdicts),
-        tuple(_remarks(rule, lines, matched, stopped_at)),
+        (*_remarks(rule, lines, matched, stopped_at), *_outcome(rule, verdicts, seconds)),
     )  # fmt: skip
+
+
+def _outcome(rule: LogRule, verdicts: Sequence[str], seconds: float | None) -> list[str]:
+    """What silence means: that all was well, or that times were not looked at."""
+    if seconds is None and (rule.start_within_seconds is not None or rule.repeat_within_seconds is not None):
+        return ["Times were not judged: say how many seconds pass between two lines (seconds_per_line)."]
+    return [] if verdicts else ["It would let the job of this log go on."]
 
 
 def _matches(rule: LogRule, lines: Sequence[str]) -> tuple[list[MatchedLine], int | None]:
@@ -162,38 +169,44 @@ def _slow(rule: LogRule, matched: Sequence[MatchedLine]) -> list[str]:
     for each in matched:
         row = row + 1 if each.value is not None and compare(each.value, rule.threshold) else 0
         if row >= needed:
-            times = f" {needed} times in a row" if needed > 1 else ""
-            return [f"slow at line {each.number}: {each.value:g} is {_WORDS[rule.comparison]} {rule.threshold}{times}"]
+            times = f", and so were the {needed} values in a row up to it" if needed > 1 else ""
+            return [f"Slow from line {each.number} on: {each.value:g} is {_WORDS[rule.comparison]} {rule.threshold}{times}."]
     return []
 
 
 def _hanging(rule: LogRule, matched: Sequence[MatchedLine], end: int, seconds: float) -> list[str]:
-    moments = [each.number * seconds for each in matched]
+    """``end``: the last line that is looked at."""
     if rule.start_within_seconds is not None:
-        first = moments[0] if moments else None
-        if (first if first is not None else end * seconds) > rule.start_within_seconds:
-            return [f"hanging after {rule.start_within_seconds} s: nothing fits before {'the end' if first is None else f'{first:g} s'}"]
-    if rule.repeat_within_seconds is not None and moments:
-        for before, after in zip(moments, [*moments[1:], end * seconds], strict=True):
-            if after - before > rule.repeat_within_seconds:
-                return [
-                    f"hanging {rule.repeat_within_seconds} s after line {before / seconds:.0f}: the next fits {after - before:g} s later"
-                ]
+        late = matched[0].number if matched else end
+        if late * seconds > rule.start_within_seconds:
+            first = f"the first line that fits is {late}, after {late * seconds:g} s" if matched else "no line fits"
+            return [f"Hanging {rule.start_within_seconds} s after the start: {first}."]
+    if rule.repeat_within_seconds is not None and matched:
+        numbers = [each.number for each in matched]
+        for before, after in zip(numbers, [*numbers[1:], None], strict=True):
+            pause = ((end if after is None else after) - before) * seconds
+            if pause > rule.repeat_within_seconds:
+                then = (
+                    f"no other line fits in the {pause:g} s to the end" if after is None else f"line {after} fits next, {pause:g} s later"
+                )
+                return [f"Hanging {rule.repeat_within_seconds} s after line {before}: {then}."]
     return []
 
 
 def _remarks(rule: LogRule, lines: Sequence[str], matched: Sequence[MatchedLine], stopped_at: int | None) -> list[str]:
     found = []
+    waits = rule.start_within_seconds is not None or rule.repeat_within_seconds is not None
     if not matched:
-        found.append("Nothing fits: on such a log the rule sees nothing, and calls the job hanging if it is to start or to repeat.")
+        then = ", and calls the job hanging, since it waits for such a line" if rule.start_within_seconds is not None else ""
+        found.append(f"No line fits: of such a log the rule sees nothing{then}.")
     pattern = _compiled(rule.pattern)
     odd = next((n for n, line in enumerate(lines, start=1) if _captures_no_number(pattern, line)), None)
     if odd is not None:
-        found.append(f"What the group captures at line {odd} is no number: such lines count as no match.")
-    if len(matched) == len(lines) > 1:
-        found.append("Every line fits: it says nothing about progress.")
+        found.append(f"What the group captures at line {odd} is no number: such lines count as not fitting.")
+    if waits and len(matched) == len(lines) > 1:
+        found.append("Every line fits: any output counts as progress, also that of a job that does not come on.")
     if stopped_at is not None:
-        found.append(f"It sleeps after line {stopped_at}.")
+        found.append(f"It looks no further than line {stopped_at}, where stop_pattern fits.")
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from instantstart.base import quantities
 from instantstart.base.problems import Violation
 from instantstart.capabilities.training.jobs.specs import SubmitTrainingJob
-from instantstart.ensure import accelerators, nodes, recipe_scripts
+from instantstart.ensure import accelerators, disclosures, nodes, recipe_scripts
 from instantstart.ensure.accelerators import Offer, Share, Sizing
 from instantstart.ensure.findings import Finding
 from instantstart.ensure.pending_places import Place
@@ -124,9 +124,24 @@ def _wrong_variables(ask: SubmitTrainingJob) -> list[Violation]:
             given = [name for name in _TRACKING_VARIABLES if name in said]
             found += [Violation(f"/{place}/{name}", "tracking sets this: say it in one place.") for name in given]
     found += [Violation(f"/secret_env/{name}", f"{name} is in env, too.") for name in ask.secret_env if name in ask.env]
+    found += _disclosed(ask)
     return found + [
         Violation(f"/env/{name}", "has a character that no variable can hold.") for name, text in ask.env.items() if "\0" in text
     ]
+
+
+def _disclosed(ask: SubmitTrainingJob) -> list[Violation]:
+    """Secrets that would stand readable in the pods, in the object and in our records."""
+    seen = "would stand readable in the job and in our records: store it as a Secret, and name that in secret_env"
+    found = [
+        Violation(f"/env/{name}", f"{name} looks like a secret, which {seen}.")
+        for name, value in ask.env.items()
+        if disclosures.in_variable(name, value)
+    ]
+    if ask.tracking is not None and disclosures.in_address(ask.tracking.uri):
+        told = f"The address says who signs in, which {seen} as MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD."
+        found.append(Violation("/tracking/uri", told))
+    return found
 
 
 def _wrong_mounts(ask: SubmitTrainingJob) -> list[Violation]:
@@ -177,7 +192,8 @@ class Facts:
     #: capacity type by instance group, and type of the nodes by group
     capacity_types: Mapping[str, str]
     group_types: Mapping[str, str]
-    tiered_percent: int
+    #: 0: tiered checkpointing is off
+    tiered_percent: int | None
     served: bool
     namespace: bool
     claims: Mapping[str, Mapping[str, Any]]

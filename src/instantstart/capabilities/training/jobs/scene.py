@@ -32,12 +32,12 @@ def observe(room: Room, where: Site, ask: SubmitTarget) -> Facts:
     kube = where.kube(room)
     roster = _try(lambda: room.rosters.of(where), None, unread)
     cluster: Mapping[str, Any] = (roster.cluster if roster else None) or {}
-    tiered = accelerators.tiered_percent(cluster)
+    tiered = accelerators.tiered_percent(cluster) if cluster else None
     nowhere: list[Place] = []
     places = _try(lambda: pending_reads.places(room.kube.watching, kube), nowhere, unread)
     offer, offer_problem = None, None
     try:
-        offer = accelerators.look(where, kube, ask.instance_type, [p.node for p in places], tiered)
+        offer = accelerators.look(where, kube, ask.instance_type, [p.node for p in places], tiered or 0)
     except problems.Problem as problem:
         offer_problem = problem.detail
     kind = job_pods.KINDS[ask.runs_as]
@@ -69,7 +69,8 @@ def observe(room: Room, where: Site, ask: SubmitTarget) -> Facts:
 
 def findings(ask: SubmitTarget, facts: Facts, settled: Settled | None) -> list[Finding]:
     """Every answer of the preflight."""
-    found = [_operator(ask, facts), *_name(ask, facts), *_places(ask, facts), facts.image]
+    misplaced = _places(ask, facts)  # where nothing can run, how much is free there says nothing
+    found = [_operator(ask, facts), *_name(ask, facts), *misplaced, facts.image]
     if not facts.namespace:
         found.append(Finding("namespace", "fail", f"There is no namespace {ask.namespace}.", "Make it, or choose one of the cluster's."))
     if settled is not None and facts.offer is not None:
@@ -77,10 +78,11 @@ def findings(ask: SubmitTarget, facts: Facts, settled: Settled | None) -> list[F
             Finding("resources", "ok", _resources(ask, settled)),
             *_network(ask, facts, settled),
             *_shared(ask, settled),
-            _capacity(ask, facts),
+            *([] if misplaced else [_capacity(ask, facts)]),
         ]
         found += [Finding("resources", "warn", note) for note in facts.offer.notes]
-    found += [*_volumes(ask, facts), *_identities(ask, facts), *_queueing(ask, facts), *_elastic(ask, facts), *_keeping(ask)]
+    found += [*_volumes(ask, facts), *_identities(ask, facts), *_queueing(ask, facts), *_elastic(ask, facts), *_checkpoints(ask, facts)]
+    found += _keeping(ask)
     return found + [Finding("cluster", "unknown", told) for told in facts.unread]
 
 
@@ -125,7 +127,11 @@ def _operator(ask: SubmitTarget, facts: Facts) -> Finding:
     feature, title = _OPERATORS[ask.runs_as]
     if facts.served:
         return Finding("kind", "ok", f"{title} is there.")
-    return Finding("kind", "fail", f"The cluster has no {title}: nobody would run the job.", f"Switch the feature {feature} on.")
+    return Finding("kind", "fail", f"The cluster has no {title}: nobody would run the job.", f"{_switched_on(feature)}.")
+
+
+def _switched_on(feature: str) -> str:
+    return f"Switch the feature {feature} on (Features; command line: instantstart feature enable {feature.replace('_', '-')})"
 
 
 def _name(ask: SubmitTarget, facts: Facts) -> list[Finding]:
@@ -140,27 +146,38 @@ def _name(ask: SubmitTarget, facts: Facts) -> list[Finding]:
 
 
 def _places(ask: SubmitTarget, facts: Facts) -> list[Finding]:
-    found = []
+    """What is wrong with where it is to run: type, group, zone. One thing is told once, by its cause."""
     if facts.offer is None:
-        found.append(Finding("instance_type", "fail", str(facts.offer_problem), "Choose a type of the cluster's groups."))
-    group, types = ask.instance_group, sorted({t for t in facts.group_types.values() if t})
-    if types and ask.instance_type not in types:
-        told = f"No instance group of the cluster has {ask.instance_type}; it has {', '.join(types)}."
-        found.append(Finding("instance_type", "warn", told, "Add a group of this type, or choose one that is there: until then it waits."))
+        return [Finding("instance_type", "fail", str(facts.offer_problem), "Choose a type of the cluster's groups."), *_zone(ask, facts)]
+    group = ask.instance_group
     if group and facts.group_types and group not in facts.group_types:
         there = ", ".join(sorted(facts.group_types)) or "none"
-        found.append(
-            Finding("instance_group", "fail", f"There is no instance group {group}; the cluster has {there}.", "Choose one of them.")
-        )
-    elif group and facts.group_types.get(group) not in (None, "", ask.instance_type):
+        return [Finding("instance_group", "fail", f"There is no instance group {group}; the cluster has {there}.", "Choose one of them.")]
+    fitting = sorted(g for g, kind in facts.group_types.items() if kind == ask.instance_type)
+    if group and facts.group_types.get(group) not in (None, "", ask.instance_type):
         told = f"The instance group {group} has {facts.group_types[group]}, not {ask.instance_type}."
-        found.append(Finding("instance_group", "fail", told, "Choose the group's type, or another group."))
-    zones = {p.node.metadata.labels.get(nodes.ZONE) for p in facts.places}
-    if ask.zone and zones and ask.zone not in zones:
-        there = ", ".join(sorted(filter(None, zones)))
-        told = f"No node is in {ask.zone} (they are in {there}): the job waits until one is."
-        found.append(Finding("zone", "warn", told, "Write the zone's name as its nodes bear it."))
-    return found
+        others = f", or a group that has {ask.instance_type}: {', '.join(fitting)}" if fitting else ""
+        return [Finding("instance_group", "fail", told, f"Ask for the group's type{others}.")]
+    types = sorted({kind for kind in facts.group_types.values() if kind})
+    if types and not fitting:
+        told = f"No instance group of the cluster has {ask.instance_type}; it has {', '.join(types)}."
+        return [Finding("instance_type", "warn", told, "Add a group of this type, or choose one that is there: until then it waits.")]
+    return _zone(ask, facts)
+
+
+def _zone(ask: SubmitTarget, facts: Facts) -> list[Finding]:
+    """Whether there are nodes where the zone says: of the cluster, and of the group where one is named."""
+    if ask.zone is None:
+        return []
+    everywhere = {p.node.metadata.labels.get(nodes.ZONE) for p in facts.places} - {None}
+    mine = {p.node.metadata.labels.get(nodes.ZONE) for p in facts.places if p.node.metadata.labels.get(nodes.GROUP) == ask.instance_group}
+    if everywhere and ask.zone not in everywhere:
+        told = f"No node is in {ask.zone} (they are in {', '.join(sorted(map(str, everywhere)))}): the job waits until one is."
+        return [Finding("zone", "warn", told, "Write the zone's name as its nodes bear it.")]
+    if mine and ask.zone not in mine:
+        told = f"No node of {ask.instance_group} is in {ask.zone} (they are in {', '.join(sorted(map(str, mine)))}): the job would wait."
+        return [Finding("zone", "warn", told, "Leave the zone out, or choose a group that is there.")]
+    return []
 
 
 def _resources(ask: SubmitTarget, settled: Settled) -> str:
@@ -259,6 +276,20 @@ def _elastic(ask: SubmitTarget, facts: Facts) -> list[Finding]:
     if facts.tiered_percent:
         told = "The cluster keeps tiered checkpoints: an elastic job must not use them."
         return [Finding("elastic", "warn", told, "Let the job write its own checkpoints.")]
+    return []
+
+
+def _checkpoints(ask: SubmitTarget, facts: Facts) -> list[Finding]:
+    """Whether the cluster has what the job's way of keeping its state rests on (aws-facts A17)."""
+    if ask.checkpointing == "tiered" and facts.tiered_percent == 0:
+        told = "Managed tiered checkpointing is off in this cluster: its nodes keep no memory for checkpoints, and the job finds none."
+        return [Finding("checkpointing", "fail", told, f"{_switched_on('tiered_checkpointing')}, or let the job keep its own.")]
+    if ask.checkpointing == "tiered" and facts.tiered_percent:
+        told = f"Tiered checkpoints have {facts.tiered_percent} % of each node's memory; the script writes them with HyperPod's library."
+        return [Finding("checkpointing", "ok", told)]
+    if ask.checkpointing == "checkpointless":
+        told = "Checkpointless recovery is the framework's: the image must have HyperPod's checkpointless package, and the script use it."
+        return [Finding("checkpointing", "warn", told, f"{_switched_on('training_operator')}; nothing else of the cluster is needed.")]
     return []
 
 
