@@ -17,6 +17,7 @@ from instantstart import main
 from instantstart.base import problems, settings
 from instantstart.capabilities.workflows import WORKFLOWS
 from instantstart.faces.mcp import catalog, schemas
+from instantstart.faces.mcp.tool import Effect
 from instantstart.operations.declare import Stage, Step
 
 ROOT = Path(__file__).parents[1]
@@ -136,7 +137,7 @@ KIRO = ROOT / "agents" / "hypd-inst-agent.json"
 def kiro() -> str:
     """The configuration of Kiro's agent: every reading tool may be called without asking, every other one asks."""
     configuration = json.loads(KIRO.read_text())
-    configuration["allowedTools"] = [f"@instantstart/{tool.name}" for tool in catalog.TOOLS if tool.effect is catalog.Effect.reads]
+    configuration["allowedTools"] = [f"@instantstart/{tool.name}" for tool in catalog.TOOLS if tool.effect is Effect.reads]
     return json.dumps(configuration, indent=2) + "\n"
 
 

@@ -20,7 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from instantstart.base import log, problems, settings
+import instantstart
+from instantstart.base import log, problems, settings, tracing
 from instantstart.base.settings import Settings
 from instantstart.faces.cli.contexts import write_private
 
@@ -114,7 +115,8 @@ def serve(given: Mapping[str, Any]) -> int:
     from instantstart.capabilities.watchman import Watchman
 
     chosen = with_given(settings.load(), given)
-    log.configure(chosen.log_level)
+    log.configure(chosen.log_level, chosen.log_format)
+    tracing.configure(chosen.otlp_endpoint, chosen.trace_ratio, version=instantstart.__version__, replica=chosen.replica_id)
     os.umask(0o077)
     _keep_little()
     gc.disable()  # until all is imported: nothing of it is garbage, and starting takes a tenth less
@@ -133,6 +135,7 @@ def serve(given: Mapping[str, Any]) -> int:
             room.engine.shutdown()
             room.kube.close()
             room.store.close()
+            tracing.close()
 
 
 def _keep_little() -> None:
@@ -172,7 +175,7 @@ def _run(room: Room, app: FastAPI, listening: socket.socket) -> int:
     import uvicorn
 
     class Server(uvicorn.Server):
-        """uvicorn that says when it is ready, and whose signals end it with status 0."""
+        """uvicorn that says when it is ready, whose signals end it with status 0, and that serves on while a balancer turns away."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
@@ -185,6 +188,14 @@ def _run(room: Room, app: FastAPI, listening: socket.socket) -> int:
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             if sig == signal.SIGINT and self.should_exit:
                 self.force_exit = True
+            drain = room.settings.drain_seconds
+            if sig == signal.SIGTERM and drain and not app.state.stopping:
+                threading.Timer(drain, self._end).start()
+            else:
+                self.should_exit = True
+            app.state.stopping = True
+
+        def _end(self) -> None:
             self.should_exit = True
 
     config = uvicorn.Config(
@@ -242,12 +253,12 @@ def first_admin(room: Room) -> str | None:
 def mcp(url: str, token: str | None, toolsets: str | None) -> int:
     """Serve MCP on standard input and output for the control plane at ``url``."""
     log.configure("WARNING")
-    from instantstart.faces.mcp import catalog, server
+    from instantstart.faces.mcp import catalog, server, tool
 
     try:
         wanted = catalog.parse_toolsets(toolsets)
     except ValueError as error:
-        raise problems.Invalid("tool.toolsets", f"Toolsets are {', '.join((*catalog.Toolset, *catalog.Area))}, or all.") from error
+        raise problems.Invalid("tool.toolsets", f"Toolsets are {', '.join((*tool.Toolset, *tool.Area))}, or all.") from error
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.stdio(url, token, wanted))
     return 0

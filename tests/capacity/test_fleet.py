@@ -27,7 +27,7 @@ from instantstart.ensure.remembered import ClusterFacts, GroupFacts, Remembered
 from instantstart.faces.cli import main as cli
 from instantstart.faces.cli import session
 from instantstart.faces.mcp import projections
-from instantstart.faces.mcp.catalog import Shape
+from instantstart.faces.mcp.tool import Shape
 from instantstart.kube import briefs, cache, shapes
 from instantstart.kube.briefs import PodBrief
 from instantstart.kube.client import KubeCluster

@@ -16,8 +16,9 @@ from instantstart import main
 from instantstart.base.settings import Settings
 from instantstart.faces.api.auth import ANONYMOUS
 from instantstart.faces.api.openapi import api_routes, role_of
-from instantstart.faces.mcp.catalog import DEFAULT, NOT_FOR_AGENTS, TOOLS, Effect, Toolset, chosen
+from instantstart.faces.mcp.catalog import DEFAULT, NOT_FOR_AGENTS, TOOLS, chosen
 from instantstart.faces.mcp.schemas import bind, routes
+from instantstart.faces.mcp.tool import Effect, Toolset
 
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
 #: POST only because its question is long

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from instantstart.faces.mcp import skills
-from instantstart.faces.mcp.catalog import DEFAULT, TOOLS, Effect
+from instantstart.faces.mcp.catalog import DEFAULT, TOOLS
 from instantstart.faces.mcp.skills import Skill
+from instantstart.faces.mcp.tool import Effect
 
 BY_NAME = {tool.name: tool for tool in TOOLS}
 SKILLS = skills.all_skills()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instantstart.faces.mcp import projections
-from instantstart.faces.mcp.catalog import Shape
+from instantstart.faces.mcp.tool import Shape
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -21,7 +21,7 @@ from instantstart.faces.cli import logs as cli_logs
 from instantstart.faces.cli import main as cli
 from instantstart.faces.cli import session
 from instantstart.faces.mcp import projections
-from instantstart.faces.mcp.catalog import Shape
+from instantstart.faces.mcp.tool import Shape
 from instantstart.kube.client import KubeCluster
 
 __all__ = ["door", "shared_room", "shared_sandbox", "standing"]

@@ -18,7 +18,7 @@ from instantstart.ensure import mlflow_copies
 from instantstart.ensure.mlflow_api import Point, Run
 from instantstart.ensure.tracking import TrackingKind
 from instantstart.faces.mcp import projections
-from instantstart.faces.mcp.catalog import Shape
+from instantstart.faces.mcp.tool import Shape
 from instantstart_sandbox.services.mlflow import processes
 
 __all__ = ["door", "shared_room", "shared_sandbox", "standing"]

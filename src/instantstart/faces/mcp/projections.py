@@ -12,7 +12,7 @@ from typing import Any
 
 from instantstart.base import terminal
 from instantstart.faces.mcp import model_answers, recorded
-from instantstart.faces.mcp.catalog import Shape
+from instantstart.faces.mcp.tool import Shape
 
 Json = dict[str, Any]
 MAX_TEXT = 400

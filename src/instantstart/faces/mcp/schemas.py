@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from instantstart.faces.mcp.catalog import NEVER_SHOWN, Tool
+from instantstart.faces.mcp.tool import Tool
 
 Json = dict[str, Any]
+#: never arguments: the server of this face sets them
+NEVER_SHOWN = frozenset({"Idempotency-Key"})
 _DROPPED = frozenset(
     {
         "title", "examples", "additionalProperties", "format", "pattern", "minLength", "maxLength", "minItems", "maxItems",

@@ -25,9 +25,9 @@ from mcp_types import Tool as WireTool
 import instantstart
 from instantstart.base import log, problems
 from instantstart.faces.mcp import catalog, projections, skills
-from instantstart.faces.mcp.catalog import Effect, Tool
 from instantstart.faces.mcp.rest import API, Rest
 from instantstart.faces.mcp.schemas import Json, Route, bind
+from instantstart.faces.mcp.tool import Effect, Tool
 
 logger = log.get("instantstart.mcp")
 MAX_WAIT_SECONDS = 50

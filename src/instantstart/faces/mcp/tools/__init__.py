@@ -1,0 +1,1 @@
+"""The tools, a module for each area."""
