@@ -25,7 +25,7 @@ def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbo
 def sandbox(running_sandbox: SandboxProcess) -> Iterator[SandboxProcess]:
     """An empty account in fair weather; the ledgers must be empty afterwards."""
     running_sandbox.clear()
-    running_sandbox.admin("settings", **{**Weather().dump(), **QUICK, "check_answers": True})
+    running_sandbox.admin("settings", **{**Weather().dump(), **QUICK})
     running_sandbox.admin("reset")
     yield running_sandbox
     running_sandbox.clear()

@@ -16,6 +16,10 @@ KNOWN_BREACHES = {
     "ec2:CreateVpcEndpoint": "EC2 answers states in small letters (its API reference); the model's enum has capitals",
     "ec2:DescribeVpcEndpoints": "the same",
 }
+#: lists of which the product wants a page only (tests/aws/test_pages.py says of each call why)
+FIRST_PAGE: dict[str, str] = {}
+#: how the product's clients name themselves (aws/session.py)
+PRODUCT = "instantstart"
 _TOKEN_NAMES = frozenset({"clienttoken", "clientrequesttoken"})
 
 
@@ -27,12 +31,22 @@ class Asks(Protocol):
 
 
 def check(sandbox: Asks) -> None:
-    """No call was unsupported, none crashed (or had an answer that its model forbids), and no request broke its model."""
+    """No call was unsupported, none crashed (or had an answer that its model forbids), no request broke its model.
+
+    And whatever the product made that its model has a client token for, it made with one of its own.
+    """
     crashes = [(c["service"], c["operation"], c["error"]) for c in sandbox.ask("crashes")]
     assert crashes == [], crashes
     assert sandbox.ask("unsupported") == {}
     assert sandbox.ask("malformed") == []
     assert set(sandbox.ask("breaches")) <= set(KNOWN_BREACHES)
+    assert habits(sandbox)["tokens"] == {}
+
+
+def habits(sandbox: Asks) -> dict[str, dict[str, str]]:
+    """What the product (and nobody else who speaks to the sandbox) does badly without an error."""
+    found: dict[str, dict[str, str]] = sandbox.ask("habits").get(PRODUCT, {"tokens": {}, "unread": {}})
+    return found
 
 
 def check_tokens(calls: Iterable[dict[str, Any]]) -> int:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from tests.aws.everything import Everything
 
+#: what the product asks of its own servers only, and this run of both
+_READ_AT_HOME = ("sagemaker-mlflow:GetMetricHistory", "sagemaker-mlflow:GetExperiment")
+
 
 def recorded(run: Everything) -> None:
     """Everything about the tracking server that the journey has left."""
@@ -61,7 +64,7 @@ def _role(run: Everything, arn: str) -> str:
     """A role as the other account makes it: for exactly what sharing asks."""
     iam = run.sandbox.client("iam", run.region)
     trust = {"Effect": "Allow", "Principal": {"AWS": run.site.aws.identity().principal_arn}, "Action": "sts:AssumeRole"}
-    allowed = {"Effect": "Allow", "Action": [*rules.sharing_actions(arn), "sagemaker-mlflow:GetMetricHistory"], "Resource": arn}
+    allowed = {"Effect": "Allow", "Action": [*rules.sharing_actions(arn), *_READ_AT_HOME], "Resource": arn}
     name = f"sharing-{run.region}"
     made = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
     iam.put_role_policy(RoleName=name, PolicyName="sharing", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}))

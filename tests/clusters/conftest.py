@@ -60,6 +60,8 @@ QUICK = {
     "nat_gateway_seconds": 20.0,
     # no process behind a tracking server: it would come up in real seconds
     "mlflow_serves": False,
+    # every answer is held against the service model
+    "check_answers": True,
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from tests.aws import ledgers
 
 ROOT = Path(__file__).parents[2]
 REGION = "us-west-2"
@@ -49,19 +50,27 @@ class SandboxProcess:
         self.keys = (str(told["access_key_id"]), str(told["secret_access_key"]))
 
     def kill(self) -> None:
-        """SIGKILL: nothing is saved, nothing is said."""
+        """SIGKILL: nothing is saved, nothing is said. Its ledgers, which die with it, are looked at before."""
         assert self.child is not None
+        self.hold()
         self.child.kill()
         self.child.wait()
 
     def stop(self) -> None:
-        """End it in peace."""
+        """End it in peace, once its ledgers are looked at."""
         if self.child is not None and self.child.poll() is None:
-            self.child.terminate()
             try:
-                self.child.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                self.child.kill()
+                self.hold()
+            finally:
+                self.child.terminate()
+                try:
+                    self.child.wait(timeout=20)
+                except subprocess.TimeoutExpired:
+                    self.child.kill()
+
+    def hold(self) -> None:
+        """The wall around every test that speaks to it: its ledgers must be empty whenever they are about to be forgotten."""
+        ledgers.check(self)
 
     @property
     def hub(self) -> str:
@@ -81,6 +90,8 @@ class SandboxProcess:
 
     def admin(self, verb: str, *, method: str = "POST", **body: Any) -> Any:
         """One verb of the admin door."""
+        if verb == "reset":
+            self.hold()
         query = "?" + "&".join(f"{k}={v}" for k, v in body.items()) if method == "GET" and body else ""
         data = json.dumps(body).encode() if method == "POST" else None
         request = urllib.request.Request(f"{self.endpoint}/_sandbox/{verb}{query}", data=data, method=method)

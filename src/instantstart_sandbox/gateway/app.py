@@ -22,6 +22,7 @@ from instantstart_sandbox.gateway.inprocess import INTERNAL
 from instantstart_sandbox.gateway.registry import Context, OwnedHandler
 from instantstart_sandbox.gateway.small_pages import shrink_page
 from instantstart_sandbox.world.faults import Fault
+from instantstart_sandbox.world.habits import Caller, agent_of, client_token
 from instantstart_sandbox.world.journal import Entry
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ class _Visit:
     def internal(self) -> bool:
         """Whether the sandbox asks itself."""
         return INTERNAL in self.environ
+
+    @property
+    def caller(self) -> Caller:
+        """The program that asks, and what for."""
+        named = f"{self.call.service}:{self.call.operation}" if self.call else "?"
+        return Caller(agent_of(self.environ.get("HTTP_USER_AGENT", "")), named)
 
 
 def _partitions(visit: _Visit) -> tuple[str, ...]:
@@ -224,7 +231,7 @@ class Gateway:
             raise self._missing(call)
         answer = self._moto(visit)
         if self.world.settings.check_answers and not visit.internal:
-            self._hold(call, answer)
+            self._hold(visit, call, answer)
         return answer
 
     def _check(self, call: wire.Call) -> None:
@@ -261,6 +268,7 @@ class Gateway:
         result = inner.parsed() if found is None else found
         if wrong := validate.check_answer(result, call.model):
             self.world.journal.crashed(call.service, call.operation, f"the answer breaks the service model: {wrong[:5]}", "")
+        self._note(visit, call, result)
         return wire.reply(call, result, visit.request_id)
 
     def _moto(self, visit: _Visit) -> wire.Answer:
@@ -282,12 +290,19 @@ class Gateway:
         result = Chain(guards, context, call.params, inner).run()
         return inner.answer() if result is None else wire.reply(call, result, visit.request_id)
 
-    def _hold(self, call: wire.Call, answer: wire.Answer) -> None:
+    def _hold(self, visit: _Visit, call: wire.Call, answer: wire.Answer) -> None:
         """Hold an answer of moto's against the model, too."""
         if answer.status < 300 and not call.model.has_streaming_output:
-            wrong = validate.check_answer(wire.parsed(call, answer), call.model)
+            result = wire.parsed(call, answer)
+            self._note(visit, call, result)
+            wrong = validate.check_answer(result, call.model)
             if wrong:
                 self.world.journal.breached(call.service, call.operation, wrong)
+
+    def _note(self, visit: _Visit, call: wire.Call, result: Any) -> None:
+        """How a caller reads lists."""
+        if not visit.internal and isinstance(result, dict):
+            self.world.journal.habits.listed(visit.caller, call.params, result)
 
     def _missing(self, call: wire.Call) -> AwsError:
         self.world.journal.unsupported(call.service, call.operation)
@@ -314,9 +329,9 @@ class Gateway:
         call, scope = visit.call, visit.scope
         params = call.params if call else {}
         shape = call.model.input_shape if call else None
-        tokens = [params[name] for name in getattr(shape, "idempotent_members", ()) or () if params.get(name)]
-        if not tokens:
-            tokens = [value for name, value in params.items() if name.lower() in ("clienttoken", "clientrequesttoken") and value]
+        takes, token = client_token(params, shape)
+        if takes and not visit.internal:
+            self.world.journal.habits.created(visit.caller, token)
         digest = hashlib.sha256(json.dumps(params, sort_keys=True, default=str).encode()).hexdigest()[:16]
         self.world.journal.add(
             Entry(
@@ -327,11 +342,12 @@ class Gateway:
                 region=scope.region if scope else "",
                 principal=visit.context.principal_arn if visit.context else "",
                 digest=digest,
-                client_token=tokens[0] if tokens else None,
+                client_token=token,
                 error=code or (str(answer.status) if answer.status >= 400 else ""),
                 request_id=visit.request_id,
                 wall_ms=round((time.perf_counter() - visit.started) * 1000, 3),
                 internal=visit.internal,
+                agent=visit.caller.agent,
                 fault=visit.fault.id if visit.fault else None,
                 resources=visit.resources,
                 partitions=_partitions(visit),

@@ -162,6 +162,7 @@ VERBS: dict[tuple[str, str], Verb] = {
     ("GET", "crashes"): _crashes,
     ("GET", "malformed"): lambda world, body: world.journal.malformed(),
     ("GET", "breaches"): lambda world, body: world.journal.breaches(),
+    ("GET", "habits"): lambda world, body: world.journal.habits.report(),
     ("GET", "iam_questions"): lambda world, body: world.journal.questions(),
     ("GET", "state"): _state,
     ("GET", "section"): _section,

@@ -8,6 +8,8 @@ import threading
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from instantstart_sandbox.world.habits import Habits
+
 _KEPT = 50_000
 
 
@@ -28,6 +30,8 @@ class Entry:
     request_id: str
     wall_ms: float
     internal: bool = False
+    #: the program that asked, by the last word of its User-Agent
+    agent: str = ""
     #: struck by a fault rule of this id
     fault: int | None = None
     #: the ARNs that the call touches, as IAM sees them; ``*`` where AWS knows none
@@ -48,6 +52,7 @@ class Journal:
         self._malformed: list[dict[str, Any]] = []
         self._breaches: dict[str, list[str]] = {}
         self._questions: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        self.habits = Habits()
 
     def next_seq(self) -> int:
         """The number of a new call; its request id is made of it."""
@@ -123,3 +128,4 @@ class Journal:
             self._breaches.clear()
             self._unsupported.clear()
             self._crashes.clear()
+        self.habits.clear()
