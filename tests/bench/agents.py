@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from tests import tokens
 from tests.bench.rig import AT_REST, INSTANCE_TYPE, Rig
-
-_COUNT = 'const {encode}=require("gpt-tokenizer/encoding/o200k_base");'
-_COUNT += 'let t="";process.stdin.on("data",d=>t+=d).on("end",()=>console.log(JSON.stringify(JSON.parse(t).map(s=>encode(s).length))))'
-_BYTES_A_TOKEN = 4.0
 
 
 def catalogue() -> Iterator[str]:
     """Tokens of tools/list and of the transcript: list, create EKS, select, dependencies, HyperPod, storage, verify."""
     with Rig(60) as rig:
         tools, said = anyio.run(_conversation, rig)
-    counts, how = _tokens([tools, *(text for _, asked, answered in said for text in (asked, answered))])
-    yield f"tools/list, default set: {counts[0]} tokens ({how}), {len(tools)} bytes"
+    counts = tokens.count([tools, *(text for _, asked, answered in said for text in (asked, answered))])
+    yield f"tools/list, default set: {counts[0]} tokens ({tokens.how()}), {len(tools)} bytes"
     asked, answered = counts[1::2], counts[2::2]
     yield f"one conversation: {len(said)} calls, {sum(asked)} tokens asked, {sum(answered)} answered, the longest answer {max(answered)}"
     for name in dict.fromkeys(name for name, _, _ in said):
@@ -72,21 +64,3 @@ async def _conversation(rig: Rig) -> tuple[str, list[tuple[str, str, str]]]:
         await follow(await ask("storage_configure"))
         await follow(await ask("cluster_verify"))
     return tools, said
-
-
-def _tokens(texts: Sequence[str]) -> tuple[list[int], str]:
-    """The length of each text in o200k tokens, by npm's gpt-tokenizer in a temporary folder; else bytes over four, and says so."""
-    if shutil.which("npm") and shutil.which("node"):
-        with tempfile.TemporaryDirectory(prefix="bench-tokens-") as folder:
-            Path(folder, "package.json").write_text("{}")
-            Path(folder, "count.cjs").write_text(_COUNT)
-            got = subprocess.run(
-                ["npm", "install", "--no-audit", "--no-fund", "--silent", "gpt-tokenizer@4"], cwd=folder, capture_output=True, check=False
-            )
-            if got.returncode == 0:
-                counted = subprocess.run(
-                    ["node", "count.cjs"], cwd=folder, input=json.dumps(list(texts)), capture_output=True, text=True, check=True,
-                    env=dict(os.environ),
-                )  # fmt: skip
-                return list(json.loads(counted.stdout)), "o200k"
-    return [round(len(text.encode()) / _BYTES_A_TOKEN) for text in texts], "estimated as bytes / 4: no npm here"

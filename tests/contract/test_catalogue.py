@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import tokens
 
 from instantstart import main
 from instantstart.base.settings import Settings
 from instantstart.faces.api.auth import ANONYMOUS
 from instantstart.faces.api.openapi import api_routes, role_of
+from instantstart.faces.mcp import hints
 from instantstart.faces.mcp.catalog import DEFAULT, NOT_FOR_AGENTS, TOOLS, chosen
 from instantstart.faces.mcp.schemas import bind, routes
 from instantstart.faces.mcp.tool import Effect, Toolset
@@ -96,20 +96,26 @@ def _wire(openapi: dict[str, Any]) -> str:
 
 
 def test_listing_the_default_tools_fits_the_budget(openapi: dict[str, Any]) -> None:
-    assert len(_wire(openapi).encode()) / 3.5 <= BUDGET_TOKENS
+    """As the o200k encoding counts; where no tokenizer is, by an estimate that errs on the side of too many."""
+    (counted,) = tokens.count([_wire(openapi)])
+    assert counted <= BUDGET_TOKENS, tokens.how()
 
 
-def test_listing_the_default_tools_fits_the_budget_as_a_tokenizer_counts(openapi: dict[str, Any], tmp_path: Path) -> None:
-    tokenizer = Path(__file__).parents[2] / "ui" / "node_modules" / "gpt-tokenizer"
-    if shutil.which("node") is None or not tokenizer.is_dir():
-        pytest.skip("node or gpt-tokenizer is not here; the estimate by bytes above is stricter")
-    script = tmp_path / "count.mjs"
-    script.write_text(
-        f"import {{ encode }} from {json.dumps(str(tokenizer / 'esm/encoding/o200k_base.js'))};"
-        "import { readFileSync } from 'node:fs'; console.log(encode(readFileSync(0, 'utf8')).length)"
-    )
-    counted = subprocess.run(["node", str(script)], input=_wire(openapi), text=True, capture_output=True, check=True)
-    assert int(counted.stdout) <= BUDGET_TOKENS
+def test_the_hints_tell_tools_apart_and_are_true(openapi: dict[str, Any]) -> None:
+    """All four are said (the protocol's own defaults are the worst of each), and what repeats or reaches out is named with what."""
+    told = {tool.name: hints.of(tool) for tool in TOOLS}
+    changing = {name: hint for name, hint in told.items() if not hint.read_only_hint}
+    assert {name for name, hint in told.items() if hint.read_only_hint} == {t.name for t in TOOLS if t.effect is Effect.reads}
+    assert all(hint.open_world_hint is not None for hint in told.values())
+    assert all(None not in (hint.destructive_hint, hint.idempotent_hint) for hint in changing.values())
+    destroying = {name for name, hint in changing.items() if hint.destructive_hint}
+    assert destroying == {t.name for t in TOOLS if t.effect is Effect.destroys}
+    assert len(destroying) < len(changing) / 2, "a warning on everything warns of nothing"
+    deleting = {name for name, method, _, _ in routes(openapi) if method == "DELETE"} & set(told)
+    assert deleting <= destroying
+    assert set(hints.AGAIN) <= set(changing)
+    assert not {name for name in hints.AGAIN if name.endswith(("_delete", "_update", "_select", "_configure"))}
+    assert set(hints.OUTSIDE) <= set(told)
 
 
 def test_every_route_asks_for_a_role_or_is_a_known_anonymous_one(app: Any, openapi: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -37,8 +38,13 @@ class Rest:
         return await self.send(route.method, _path(route, given), query=query, body=body if route.has_body else None)
 
     async def send(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Json | None = None) -> Any:
-        """The JSON of one call. A write whose connection broke is asked again once, under the same Idempotency-Key."""
-        headers = self._headers | ({"Idempotency-Key": uuid.uuid4().hex} if method == "POST" else {})
+        """The JSON of one call. A write whose connection broke is asked again once, under the same Idempotency-Key.
+
+        An approval is good once, so it is the key: the same call again, whose answer was lost, answers the operation that it became.
+        """
+        approval = (query or {}).get("approval")
+        key = hashlib.sha256(str(approval).encode()).hexdigest()[:32] if approval else uuid.uuid4().hex
+        headers = self._headers | ({"Idempotency-Key": key} if method == "POST" or approval else {})
         attempts = 2 if method in ("GET", "POST") else 1
         for attempt in range(1, attempts + 1):
             try:

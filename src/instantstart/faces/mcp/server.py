@@ -6,7 +6,6 @@ stdio program, a thin client of a running control plane. Neither launches an eng
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import logging
@@ -19,25 +18,17 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import INVALID_PARAMS, CallToolResult, ListToolsResult, TextContent, ToolAnnotations
+from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, ListToolsResult, TextContent
 from mcp_types import Tool as WireTool
 
 import instantstart
 from instantstart.base import log, problems
-from instantstart.faces.mcp import catalog, projections, skills
-from instantstart.faces.mcp.rest import API, Rest
+from instantstart.faces.mcp import calls, catalog, hints, projections, skills
+from instantstart.faces.mcp.rest import Rest
 from instantstart.faces.mcp.schemas import Json, Route, bind
-from instantstart.faces.mcp.tool import Effect, Tool
+from instantstart.faces.mcp.tool import Tool
 
 logger = log.get("instantstart.mcp")
-MAX_WAIT_SECONDS = 50
-_LOOK_SECONDS = 5
-_AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked", "awaiting_approval"})
-_HINTS: Mapping[Effect, ToolAnnotations] = {
-    Effect.reads: ToolAnnotations(read_only_hint=True),
-    Effect.changes: ToolAnnotations(destructive_hint=False, idempotent_hint=True),
-    Effect.destroys: ToolAnnotations(destructive_hint=True),
-}
 
 #: fetches the app's OpenAPI document
 Describe = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -80,9 +71,10 @@ def server(face: Face) -> Server[Any]:
         routes = await face.routes()
         return ListToolsResult(tools=[_wire(tool, routes[tool.name]) for tool in catalog.chosen(toolsets) if tool.name in routes])
 
-    async def on_call(context: Any, params: Any) -> CallToolResult:
+    async def on_call(context: Any, params: Any) -> CallToolResult | InputRequiredResult:
         try:
-            return _answer(await _call(face, context, params.name, params.arguments or {}))
+            told = await _call(face, context, params)
+            return told if isinstance(told, InputRequiredResult) else _answer(told)
         except problems.Problem as problem:
             return _failure(problem)
         except Exception:
@@ -129,44 +121,18 @@ def _told() -> Iterator[None]:
 
 
 def _wire(tool: Tool, route: Route) -> WireTool:
-    return WireTool(name=tool.name, description=tool.description, input_schema=route.schema, annotations=_HINTS[tool.effect])
+    return WireTool(name=tool.name, description=tool.description, input_schema=route.schema, annotations=hints.of(tool))
 
 
-async def _call(face: Face, context: Any, name: str, arguments: Mapping[str, Any]) -> Json:
-    tool = next((each for each in catalog.TOOLS if each.name == name), None)
+async def _call(face: Face, context: Any, params: Any) -> Json | InputRequiredResult:
+    tool = next((each for each in catalog.TOOLS if each.name == params.name), None)
     rest, toolsets = face.of(context)
-    route = (await face.routes()).get(name)
+    route = (await face.routes()).get(params.name)
     if tool is None or route is None or tool not in catalog.chosen(toolsets):
         raise problems.NotFound(
-            "tool.unknown", f"There is no tool {projections.plain(name, 80)} in this set.", hint="tools/list shows them."
+            "tool.unknown", f"There is no tool {projections.plain(str(params.name), 80)} in this set.", hint="tools/list shows them."
         )
-    if name == "operation_wait":
-        return projections.shaped(tool.shape, await _wait(rest, context, route, arguments))
-    return projections.shaped(tool.shape, await rest.call(route, arguments))
-
-
-async def _wait(rest: Rest, context: Any, route: Route, arguments: Mapping[str, Any]) -> Any:
-    """Looks in short requests until the operation rests or the time is over, and reports each change as progress."""
-    wanted = arguments.get("seconds", MAX_WAIT_SECONDS)
-    if not isinstance(wanted, int) or isinstance(wanted, bool) or not 0 <= wanted <= MAX_WAIT_SECONDS:
-        return await rest.call(route, arguments)  # refused by the route, in its words
-    operation = await rest.call(route, {**arguments, "seconds": 0})
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + wanted
-    await _report(context, operation)
-    while operation["status"] not in _AT_REST and (left := deadline - loop.time()) > 0:
-        query = {"seconds": max(1, min(_LOOK_SECONDS, int(left))), "after": operation["seq"]}
-        operation = await rest.send("GET", f"{API}/operations/{operation['id']}/wait", query=query)
-        await _report(context, operation)
-    return operation
-
-
-async def _report(context: Any, operation: Json) -> None:
-    stages = operation["stages"]
-    done = sum(1 for stage in stages if stage["status"] in ("done", "skipped"))
-    now = next((stage for stage in stages if stage["status"] in ("running", "waiting")), None)
-    message = f"{now['says']}: {now['because'] or now['status']}" if now else str(operation["status"])
-    await context.session.report_progress(done, len(stages), projections.plain(message))
+    return await calls.call(tool, route, rest, context, params)
 
 
 def _answer(told: Json) -> CallToolResult:

@@ -64,6 +64,8 @@ class Tool:
     hides: frozenset[str] = frozenset()
     #: the path's ``cluster`` must be said, not taken from the selection
     names_cluster: bool = False
+    #: the workflow of a tool that makes up a tag where none is given: called again meanwhile, it answers the operation under way
+    makes_up_tag_for: str | None = None
 
     @property
     def description(self) -> str:
@@ -79,6 +81,11 @@ def reads(name: str, says: str, area: Area = Area.core, shape: Shape = Shape.com
 def begins(name: str, says: str, area: Area = Area.core, *, names_cluster: bool = False) -> Tool:
     """A tool that begins an operation which makes or changes something."""
     return Tool(name, says, area, Toolset.operate, Effect.changes, "operation_wait", Shape.operation, names_cluster=names_cluster)
+
+
+def makes(name: str, says: str, workflow: str) -> Tool:
+    """A tool that begins a cluster, under a tag of its own making where none is given."""
+    return Tool(name, says, Area.core, Toolset.operate, Effect.changes, "operation_wait", Shape.operation, makes_up_tag_for=workflow)
 
 
 def changes(name: str, says: str, area: Area, status_tool: str, shape: Shape = Shape.compact) -> Tool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instantstart.faces.mcp.tool import Area, Effect, Shape, Tool, Toolset, begins, ends, reads, removes
+from instantstart.faces.mcp.tool import Area, Effect, Shape, Tool, Toolset, begins, ends, makes, reads, removes
 
 TOOLS = (
     reads("cluster_list", "List clusters with account, region and state.", Area.core, Shape.clusters),
@@ -14,8 +14,8 @@ TOOLS = (
     reads("instance_type_list", "List instance types with quota ('unknown' where unreadable).", Area.core, Shape.instance_types),
     reads("cluster_events", "List what CloudFormation and HyperPod said, newest first.", Area.core, Shape.events),
     reads("preflight_run", "Check what would stand in the way of a cluster; changes nothing."),
-    begins("cluster_create", "Create a whole verified cluster: EKS, dependencies, HyperPod, storage, verify."),
-    begins("eks_create", "Create only the network and EKS, the first step. Without a tag one is made up."),
+    makes("cluster_create", "Create a whole verified cluster: EKS, dependencies, HyperPod, storage, verify.", "cluster.create"),
+    makes("eks_create", "Create only the network and EKS, the first step. Without a tag one is made up.", "eks.create"),
     begins("cluster_select", "Make a cluster the default for your other tools, and connect to it.", names_cluster=True),
     begins("dependencies_configure", "Install what HyperPod needs in EKS. Needs a selected (connected) EKS."),
     begins("hyperpod_create", "Create the HyperPod cluster and its first nodes. Needs dependencies."),

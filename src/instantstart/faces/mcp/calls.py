@@ -1,0 +1,80 @@
+"""One call of a tool: its route, as whoever calls; what a lost answer must not repeat, what a person is asked, what is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_types import InputRequiredResult
+
+from instantstart.base import problems
+from instantstart.faces.mcp import asking, projections
+from instantstart.faces.mcp.rest import API, Rest
+from instantstart.faces.mcp.schemas import Json, Route
+from instantstart.faces.mcp.tool import Tool
+
+MAX_WAIT_SECONDS = 50
+_LOOK_SECONDS = 5
+_ACTIVE = ["queued", "running", "waiting", "blocked", "awaiting_approval"]
+_AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked", "awaiting_approval"})
+
+
+async def call(tool: Tool, route: Route, rest: Rest, context: Any, params: Any) -> Json | InputRequiredResult:
+    """What the tool answers; or the question that the client is to put before its user. Raises the Problem that the route tells."""
+    arguments = dict(params.arguments or {})
+    if tool.name == "operation_wait":
+        return projections.shaped(tool.shape, await _wait(rest, context, route, arguments))
+    answer, approval = asking.answered(params)
+    if answer is not None:
+        asking.check(answer)
+        arguments["approval"] = approval
+    under_way = await _under_way(rest, tool, arguments)
+    if under_way is not None:
+        return projections.shaped(tool.shape, under_way)
+    try:
+        return projections.shaped(tool.shape, await rest.call(route, arguments))
+    except problems.Conflict as problem:
+        if problem.code != "approval.missing" or "approval" in arguments or not asking.can(context):
+            raise
+        plan = await rest.call(route, {**arguments, "dry_run": True})
+        if not isinstance(plan, Mapping) or not plan.get("approval"):
+            raise
+    asked = await asking.ask(context, tool, arguments, plan)
+    if isinstance(asked, InputRequiredResult):
+        return asked
+    asking.check(asked)
+    return projections.shaped(tool.shape, await rest.call(route, {**arguments, "approval": plan["approval"]}))
+
+
+async def _under_way(rest: Rest, tool: Tool, arguments: Json) -> Any:
+    """The caller's own operation that the same call began under a tag of its making, while it has not ended: its answer was lost."""
+    if tool.makes_up_tag_for is None or arguments.get("tag") or arguments.get("dry_run"):
+        return None
+    given = {name: value for name, value in arguments.items() if value is not None}
+    found = await rest.send("GET", f"{API}/operations", query={"mine": "true", "status": _ACTIVE, "workflow": tool.makes_up_tag_for})
+    return next((each for each in found["items"] if all(each["spec"].get(name) == value for name, value in given.items())), None)
+
+
+async def _wait(rest: Rest, context: Any, route: Route, arguments: Mapping[str, Any]) -> Any:
+    """Looks in short requests until the operation rests or the time is over, and reports each change as progress."""
+    wanted = arguments.get("seconds", MAX_WAIT_SECONDS)
+    if not isinstance(wanted, int) or isinstance(wanted, bool) or not 0 <= wanted <= MAX_WAIT_SECONDS:
+        return await rest.call(route, arguments)  # refused by the route, in its words
+    operation = await rest.call(route, {**arguments, "seconds": 0})
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wanted
+    await _report(context, operation)
+    while operation["status"] not in _AT_REST and (left := deadline - loop.time()) > 0:
+        query = {"seconds": max(1, min(_LOOK_SECONDS, int(left))), "after": operation["seq"]}
+        operation = await rest.send("GET", f"{API}/operations/{operation['id']}/wait", query=query)
+        await _report(context, operation)
+    return operation
+
+
+async def _report(context: Any, operation: Json) -> None:
+    stages = operation["stages"]
+    done = sum(1 for stage in stages if stage["status"] in ("done", "skipped"))
+    now = next((stage for stage in stages if stage["status"] in ("running", "waiting")), None)
+    message = f"{now['says']}: {now['because'] or now['status']}" if now else str(operation["status"])
+    await context.session.report_progress(done, len(stages), projections.plain(message))
