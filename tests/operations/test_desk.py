@@ -12,6 +12,7 @@ from tests.operations.conftest import LONG, House, Program
 from tests.operations.world import World
 
 from instantstart.base import problems
+from instantstart.operations.declare import check_declarations
 from instantstart.operations.record import HOLDING, Operation, StageStatus
 from instantstart.operations.ticking import left_behind
 from instantstart.store.records import OperationFilter
@@ -74,6 +75,58 @@ def test_a_blocked_operation_keeps_its_place(house: House) -> None:
     assert house.engine.get(behind.id).status == "queued"
     assert house.until(house.engine.cancel(blocked.id, "id-person"), "cancelled").next_step is None
     house.until(behind, "succeeded")
+
+
+def test_asked_again_a_blocked_operation_goes_on_instead_of_telling_what_was(house: House) -> None:
+    house.world.mark("weather/a")
+    asked = {"name": "a", "fail_stage": "ground", "fail_kind": "blocked"}
+    blocked = house.until(house.start("toy.build", **asked), "blocked")
+    house.world.clear("weather/a")
+    again, created = house.engine.start("toy.build", asked, caller="id-person")
+    assert (again.id, created, again.problem) == (blocked.id, False, None)
+    assert house.until(again, "succeeded").stages[0].attempt == 2
+    assert "Retried by id-person" in house.messages(blocked)
+
+
+@pytest.mark.parametrize("stands", ["blocked", "waiting", "queued"])
+def test_what_is_overtaken_is_cancelled_first(idle_house: House, stands: str) -> None:
+    """A deletion is not held by the creation that does not come to its end."""
+    house = idle_house
+    if stands != "queued":
+        house.engine.launch()
+    house.world.mark("weather/a")
+    first = house.start("toy.build", "a", fail_stage="ground", fail_kind="blocked") if stands == "blocked" else house.start("toy.gate", "a")
+    house.until(first, stands)
+    assert [each.id for each in house.engine.overtaken("toy.raze", {"name": "a"})] == [first.id]
+    assert house.engine.overtaken("toy.raze", {"name": "b"}) == house.engine.overtaken("toy.crowd", {"name": "a"}) == []
+    raze, created = house.engine.start("toy.raze", {"name": "a"}, caller="id-person")
+    assert created
+    if stands == "queued":
+        assert house.engine.get(first.id).status == "cancelled"
+        house.engine.launch()
+    house.until(raze, "succeeded")
+    ended = house.engine.get(first.id)
+    assert ended.status == "cancelled"
+    assert ended.ended_at is not None
+    assert ended.ended_at <= house.engine.get(raze.id).started_at
+
+
+def test_what_waits_for_a_yes_overtakes_nothing_before_it(house: House) -> None:
+    first = house.until(house.start("toy.gate", "a"), "waiting")
+    raze = house.engine.start("toy.raze", {"name": "a"}, caller="id-agent", approval=True)[0]
+    assert house.engine.get(first.id).status == "waiting"
+    house.engine.approve(raze.id, "id-person")
+    house.until(raze, "succeeded")
+    assert house.engine.get(first.id).status == "cancelled"
+
+
+def test_only_what_is_declared_is_overtaken(house: House) -> None:
+    house.until(house.start("toy.sluggish", "a"), "waiting")
+    with pytest.raises(problems.Conflict) as caught:
+        house.start("toy.raze", "a")
+    assert caught.value.code == "operation.subject_busy"
+    with pytest.raises(ValueError, match="overtakes what is not declared"):
+        check_declarations([dataclasses.replace(toys.RAZE, overtakes=frozenset({"toy.nothing"}))])
 
 
 def test_what_may_queue_runs_one_at_a_time_and_in_order(house: House) -> None:

@@ -170,5 +170,6 @@ SECRET = _workflow("toy.secret", Stage("learn", unfit("secret"), "Learn a secret
 WALLS = _workflow(
     "toy.walls", Together((Stage("gate", gate, "Wait for the gate", within=600), Stage("wall", build, "Build a wall", within=0.5)))
 )
+RAZE = dataclasses.replace(_workflow("toy.raze", Stage("act", already, "Take it down")), overtakes=frozenset({"toy.build", "toy.gate"}))
 BLIND = _workflow("toy.blind", Stage("act", blind, "Act without looking"))
-ALL = (BLIND, BUILD, CROWD, GATE, IMPATIENT, SLUGGISH, SLOW_ACT, ALREADY, OBJECT, SECRET, WALLS, LEAVING, QUEUED_LEAVING)
+ALL = (BLIND, BUILD, CROWD, GATE, IMPATIENT, SLUGGISH, SLOW_ACT, ALREADY, OBJECT, SECRET, WALLS, LEAVING, QUEUED_LEAVING, RAZE)

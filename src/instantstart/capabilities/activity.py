@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
+from instantstart.ensure import sites
+from instantstart.ensure.sites import Site
 from instantstart.operations.record import ACTIVE, HOLDING
 from instantstart.store.records import OperationFilter
 
@@ -35,3 +37,9 @@ def check_not_deleting(room: Room, tag: str) -> None:
             hint=f"Watch operation {found.id} to its end, or cancel it first.",
             evidence={"operation_id": found.id},
         )
+
+
+def standing(room: Room, tag: str) -> Site:
+    """The cluster, unless it is being deleted. Raises NotFound, Conflict."""
+    check_not_deleting(room, tag)
+    return sites.find(room, tag)

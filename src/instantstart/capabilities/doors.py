@@ -140,6 +140,7 @@ def _canonical(body: bytes) -> Any:
 
 
 IdempotencyKey = Annotated[Key | None, Depends(once)]
+Approval = Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave, where it gave one.")]
 
 
 _APPROVAL_MINUTES = 15
@@ -176,6 +177,33 @@ class Wish:
     key: str | None = None
     exact: str | None = None
     approval: str | None = None
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Who asks, and how."""
+
+    room: Room
+    caller: Caller
+    response: Response
+    key: str | None = None
+    dry_run: bool = False
+    approval: str | None = None
+
+
+def making_way(room: Room, workflow: str, target: BaseModel, plan: P) -> P:
+    """The plan, with the operations that the wish would cancel first, since it overtakes them."""
+    ended = [f"Operation {o.id} ({o.title}, {o.status}) is cancelled first." for o in room.engine.overtaken(workflow, target)]
+    return dataclasses.replace(plan, change=(*ended, *plan.change)) if ended else plan  # type: ignore[type-var, attr-defined]
+
+
+def end(asking: Asking, wish: Wish, plan: Callable[[], P]) -> P | Operation:
+    """What destroys, whole: the plan with its approval, or the operation, which takes that approval."""
+    room = asking.room
+    if asking.dry_run:
+        told = making_way(room, wish.workflow, wish.target, plan())
+        return promise(asking.response, approve(room, asking.caller, str(wish.exact), told))
+    return begin_approved(room, asking.caller, asking.response, dataclasses.replace(wish, key=asking.key, approval=asking.approval))
 
 
 def begin(room: Room, caller: Caller, response: Response, wish: Wish, waits: bool = False) -> Operation:

@@ -98,6 +98,8 @@ class Workflow:
     destructive: bool = False
     #: True: behind another operation on the same subject it waits its turn, instead of being refused with a Conflict
     queueable: bool = False
+    #: names of workflows on the same subject that this one ends instead of being refused: a deletion, what makes the thing
+    overtakes: frozenset[str] = frozenset()
 
     def stages(self) -> tuple[Stage, ...]:
         """Every stage in declared order."""
@@ -108,11 +110,13 @@ class Workflow:
 
 
 def check_declarations(workflows: Sequence[Workflow]) -> None:
-    """Raise ValueError when two workflows, or two stages of one, share a name. Called once at start."""
+    """Raise ValueError when two workflows, or two stages of one, share a name, or one is named that is none. Called once at start."""
     names = [w.name for w in workflows]
     if len(names) != len(set(names)):
         raise ValueError(f"two workflows share a name: {sorted(names)}")
     for workflow in workflows:
+        if not workflow.overtakes <= set(names):
+            raise ValueError(f"workflow {workflow.name} overtakes what is not declared: {sorted(workflow.overtakes - set(names))}")
         stages = [s.name for s in workflow.stages()]
         if not stages or len(stages) != len(set(stages)):
             raise ValueError(f"workflow {workflow.name} has no stage, or two of one name: {stages}")

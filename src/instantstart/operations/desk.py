@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime as dt
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,10 +62,15 @@ class Desk:
             row = next((each for each in active if (each.workflow, each.spec_hash) == (name, spec_hash)), None)
             created = row is None
             if row is None:
-                self._refuse_if_busy(workflow, subject, active)
+                self._claim(workflow, subject, active)
+                if not request.approval:
+                    self._make_way(workflow, active, request.caller, now)
                 status = OperationStatus.awaiting_approval if request.approval else OperationStatus.queued
                 row = OperationRow(new_id("op"), name, subject, request.cluster, status, request.caller, stored, spec_hash, now)
                 row = self._insert(dataclasses.replace(row, needs_approval=request.approval), workflow)
+            elif row.status == OperationStatus.blocked:  # asked again, by one who thinks that it can go on now
+                self._journal.reopen(row, request.caller, now)
+                row = self._rows.get(row.id)
             if request.key is not None:
                 self._rows.add_repeat(request.key, request.caller, Repeat(request.request_hash or spec_hash, {"operation_id": row.id}))
             return row, created
@@ -97,12 +103,25 @@ class Desk:
             )
         return self._rows.get(known)
 
-    def _refuse_if_busy(self, workflow: Workflow, subject: str, active: Sequence[OperationRow]) -> None:
-        holding = [row for row in active if row.status in HOLDING]
+    def _claim(self, workflow: Workflow, subject: str, active: Sequence[OperationRow]) -> None:
+        """Raise Conflict when another holds the subject, and is neither waited for nor overtaken."""
+        holding = [row for row in active if row.status in HOLDING and row.workflow not in workflow.overtakes]
         if holding and not workflow.queueable:
             raise _busy(subject, holding[0])
 
     # --- turns --------------------------------------------------------------------------------------------------
+    def _make_way(self, workflow: Workflow, active: Sequence[OperationRow], caller: str, now: dt.datetime) -> None:
+        """Cancel what is overtaken; what executes ends between two looks, and only then is the subject free."""
+        for row in active:
+            if row.status in HOLDING and row.workflow in workflow.overtakes and row.cancel_by is None:
+                self._stop(row, caller, now)
+
+    def overtaken(self, name: str, given: Any) -> list[OperationRow]:
+        """What a request for this would cancel first."""
+        workflow = self._workflow(name)
+        active = self._rows.find_active(workflow.subject(_parse(workflow, given))) if workflow.overtakes else ()
+        return [row for row in active if row.status in HOLDING and row.workflow in workflow.overtakes]
+
 
     def next_turn(self, subject: str) -> OperationRow | None:
         """Begin the first queued operation of a subject, when nothing holds it. The answer is what was begun."""
@@ -137,7 +156,7 @@ class Desk:
                 raise problems.Conflict("operation.not_approved", f"Operation {row.id} was never approved.", hint="Ask for it anew.")
             workflow = self._workflow(row.workflow)
             others = [each for each in self._rows.find_active(row.subject) if each.id != row.id]
-            self._refuse_if_busy(workflow, row.subject, others)
+            self._claim(workflow, row.subject, others)
             same = next((each for each in others if (each.workflow, each.spec_hash) == (row.workflow, row.spec_hash)), None)
             if same is not None:
                 raise _busy(row.subject, same)
@@ -152,15 +171,19 @@ class Desk:
                 return row
             if row.status in TERMINAL:
                 raise problems.Conflict("operation.ended", f"Operation {row.id} has {row.status} already.")
-            if row.status in EXECUTING:
-                self._rows.update(row.id, cancel_by=caller)
-                self._journal.tell(row.id, f"Cancel asked by {self._journal.name_of(caller)}; takes effect between looks")
-            else:
-                left = left_behind(self._workflows.get(row.workflow), row, self._rows.stages(row.id))
-                self._journal.end(row, OperationStatus.cancelled, f"Cancelled by {self._journal.name_of(caller)}", left, now)
+            self._stop(row, caller, now)
             return self._rows.get(row.id)
 
     def decide(self, operation_id: str, caller: str, *, grant: bool) -> OperationRow:
+    def _stop(self, row: OperationRow, caller: str, now: dt.datetime) -> None:
+        """Ask what executes to end; end what is at rest."""
+        if row.status in EXECUTING:
+            self._rows.update(row.id, cancel_by=caller)
+            self._journal.tell(row.id, f"Cancel asked by {self._journal.name_of(caller)}; takes effect between looks")
+            return
+        left = left_behind(self._workflows.get(row.workflow), row, self._rows.stages(row.id))
+        self._journal.end(row, OperationStatus.cancelled, f"Cancelled by {self._journal.name_of(caller)}", left, now)
+
         """A person's yes or no. Raises Conflict when none is asked for."""
         with self._holding(operation_id) as (row, now):
             if row.status != OperationStatus.awaiting_approval:
@@ -169,6 +192,7 @@ class Desk:
                 self._rows.update(row.id, status=OperationStatus.queued, approved_by=caller)
                 self._journal.tell(row.id, f"Approved by {self._journal.name_of(caller)}")
             else:
+                self._make_way(self._workflow(row.workflow), self._rows.find_active(row.subject), caller, now)
                 self._journal.end(row, OperationStatus.cancelled, f"Rejected by {self._journal.name_of(caller)}", None, now)
             return self._rows.get(row.id)
 

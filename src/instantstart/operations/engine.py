@@ -101,11 +101,13 @@ class Engine:
     def start(self, workflow: str, spec: Any, *, caller: str, cluster: str | None = None, **how: Unpack[Manner]) -> tuple[Operation, bool]:
         """The operation for this request, and whether it was made now. ``spec``: the workflow's model, or JSON that fits it.
 
-        The same wish while one is active answers that one. Raises NotFound (operation.workflow_unknown), Invalid (operation.spec),
+        The same wish while one is active answers that one; where it was blocked, it goes on, as by ``retry``. Raises NotFound
+        (operation.workflow_unknown), Invalid (operation.spec),
         Conflict (operation.subject_busy, operation.key_reused).
         """
         row, created = self._desk.accept(workflow, spec, Request(caller, cluster, **how))
-        if created:
+        if created or row.status == OperationStatus.queued:
+            self._pass_cancels(row.subject)
             self._go_on(row.subject)
         return self.get(row.id), created
 
@@ -116,6 +118,10 @@ class Engine:
 
     def retry(self, operation_id: str, caller: str) -> Operation:
         """Go on at the failed stage, with a fresh deadline. Raises NotFound, Conflict (operation.not_retryable, operation.subject_busy)."""
+    def overtaken(self, workflow: str, spec: Any) -> Sequence[Operation]:
+        """What ``start`` would cancel first, since this workflow overtakes it."""
+        return self._views(self._desk.overtaken(workflow, spec))
+
         return self._moved(self._desk.retry(operation_id, caller))
 
     def cancel(self, operation_id: str, caller: str) -> Operation:
@@ -126,7 +132,9 @@ class Engine:
 
     def approve(self, operation_id: str, caller: str) -> Operation:
         """A person's yes. Raises NotFound, Conflict (operation.not_awaiting)."""
-        return self._moved(self._desk.decide(operation_id, caller, grant=True))
+        row = self._desk.decide(operation_id, caller, grant=True)
+        self._pass_cancels(row.subject)
+        return self._moved(row)
 
     def reject(self, operation_id: str, caller: str) -> Operation:
         """A person's no: the operation is cancelled and cannot be retried. Raises NotFound, Conflict (operation.not_awaiting)."""
@@ -143,6 +151,12 @@ class Engine:
     # --- look ---------------------------------------------------------------------------------------------------
 
     def get(self, operation_id: str) -> Operation:
+    def _pass_cancels(self, subject: str) -> None:
+        """Let what is to be cancelled look now instead of when its wait is over."""
+        for row in self._store.operations.find_active(subject):
+            if row.cancel_by is not None:
+                self._durable.wake(row.id)
+
         """Raises NotFound (operation.unknown)."""
         return self._views([self._store.operations.get(operation_id)])[0]
 

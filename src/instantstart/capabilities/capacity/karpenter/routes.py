@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Response
 
 from instantstart.base import patterns
 from instantstart.capabilities import activity
 from instantstart.capabilities.capacity.karpenter import plans, specs, views
 from instantstart.capabilities.doors import (
     AdminOrAgent,
+    Approval,
     Caller,
     ClusterPath,
     DryRun,
@@ -37,7 +38,6 @@ from instantstart.operations.record import Operation
 router = APIRouter(tags=["capacity"])
 
 PoolPath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the node pool.")]
-Approval = Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave.")]
 _BASE = "/clusters/{cluster}/karpenter"
 
 

@@ -56,6 +56,7 @@ DELETE_MODEL_DEPLOYMENT = Workflow(
     specs.subject,
     (Stage("remove", removal.remove, "Remove its objects and wait until they are gone", within=minutes(60), typical=60),),
     destructive=True,
+    overtakes=frozenset({"model_deployment.create", "model_deployment.scale", "model_deployment.update"}),
 )
 
 WORKFLOWS = (CREATE_MODEL_DEPLOYMENT, UPDATE_MODEL_DEPLOYMENT, SCALE_MODEL_DEPLOYMENT, DELETE_MODEL_DEPLOYMENT)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Response
 
-from instantstart.base import patterns
 from instantstart.capabilities import activity
 from instantstart.capabilities.doors import (
     AdminOrAgent,
+    Approval,
+    Asking,
     ClusterPath,
     DryRun,
     IdempotencyKey,
@@ -17,22 +18,17 @@ from instantstart.capabilities.doors import (
     RoomDep,
     Viewer,
     Wish,
-    approve,
     begin,
-    begin_approved,
+    end,
     promise,
 )
 from instantstart.capabilities.inference.endpoints import plans, specs, views
 from instantstart.capabilities.planning import Plan
-from instantstart.capabilities.room import Room
-from instantstart.ensure import sites
-from instantstart.ensure.sites import Site
+from instantstart.capabilities.serving_doors import Contains, Cursor, Limit, NamePath, NamespacePath, OnlyNamespace
 from instantstart.operations.record import Operation
 
 router = APIRouter(tags=["inference"])
 
-NamespacePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Namespace of the endpoint.")]
-NamePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the endpoint.")]
 _BASE = "/clusters/{cluster}/inference-endpoints"
 _ONE = _BASE + "/{namespace}/{name}"
 
@@ -42,10 +38,10 @@ def list_inference_endpoints(
     room: RoomDep,
     _caller: Viewer,
     cluster: ClusterPath,
-    namespace: Annotated[str, Query(max_length=63, description="Only of this namespace.")] = "",
-    contains: Annotated[str, Query(max_length=100, description="Only names that contain this.")] = "",
-    limit: Annotated[int, Query(ge=1, le=200, description="Most endpoints to answer.")] = 50,
-    cursor: Annotated[str | None, Query(max_length=200, description="The cursor of the page before.")] = None,
+    namespace: OnlyNamespace = "",
+    contains: Contains = "",
+    limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> views.EndpointPage:
     """Managed endpoints with their replicas, and in one sentence why one is not ready."""
     return views.list_endpoints(room, cluster, views.Filter(namespace, contains), limit, cursor)
@@ -68,7 +64,7 @@ def create_inference_endpoint(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Serve a model by the HyperPod inference operator. Complete when the model has answered a first token."""
-    prepared = plans.prepare_create(room, _open(room, cluster), ask)
+    prepared = plans.prepare_create(room, activity.standing(room, cluster), ask)
     if dry_run:
         return promise(response, prepared.plan)
     if prepared.equal:
@@ -85,7 +81,7 @@ def update_inference_endpoint(
     response: Response, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Change settings; what is left out stays. It succeeds only when what runs is what was asked: a silent rollback is a failure."""
-    prepared = plans.prepare_update(room, _open(room, cluster), (namespace, name), ask)
+    prepared = plans.prepare_update(room, activity.standing(room, cluster), (namespace, name), ask)
     if dry_run:
         return promise(response, prepared.plan)
     if prepared.checked() and prepared.equal:
@@ -99,17 +95,9 @@ def update_inference_endpoint(
 )  # fmt: skip
 def delete_inference_endpoint(
     room: RoomDep, caller: AdminOrAgent, cluster: ClusterPath, namespace: NamespacePath, name: NamePath, response: Response,
-    approval: Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave.")] = None,
-    key: IdempotencyKey = None, dry_run: DryRun = False,
+    approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """End an endpoint with its replicas, load balancer and SageMaker endpoint. Ask for the plan first: it carries the approval."""
-    prepared = plans.plan_delete(room, _open(room, cluster), namespace, name)
-    if dry_run:
-        return promise(response, approve(room, caller, str(prepared.exact), prepared.plan))
-    return begin_approved(room, caller, response, Wish("inference_endpoint.delete", prepared.target, key, prepared.exact, approval))
-
-
-def _open(room: Room, cluster: str) -> Site:
-    """The cluster, unless it is being deleted."""
-    activity.check_not_deleting(room, cluster)
-    return sites.find(room, cluster)
+    prepared = plans.plan_delete(room, activity.standing(room, cluster), namespace, name)
+    wish = Wish("inference_endpoint.delete", prepared.target, exact=prepared.exact)
+    return end(Asking(room, caller, response, key, dry_run, approval), wish, lambda: prepared.plan)

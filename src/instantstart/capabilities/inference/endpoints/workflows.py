@@ -39,6 +39,7 @@ DELETE_ENDPOINT = Workflow(
         Stage("gone", removal.gone, "Wait until nothing of it is left", within=minutes(30), typical=120),
     ),
     destructive=True,
+    overtakes=frozenset({"inference_endpoint.create", "inference_endpoint.update"}),
 )
 
 WORKFLOWS = (CREATE_ENDPOINT, UPDATE_ENDPOINT, DELETE_ENDPOINT)

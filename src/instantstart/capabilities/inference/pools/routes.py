@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Response
 
 from instantstart.base import patterns
 from instantstart.capabilities import activity
 from instantstart.capabilities.doors import (
     AdminOrAgent,
+    Approval,
+    Asking,
     ClusterPath,
     DryRun,
     IdempotencyKey,
@@ -17,25 +19,21 @@ from instantstart.capabilities.doors import (
     RoomDep,
     Viewer,
     Wish,
-    approve,
     begin,
-    begin_approved,
+    end,
     promise,
-)  # fmt: skip
+)
 from instantstart.capabilities.inference.pools import plans, rules, specs, views
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import pools, serving, sites
-from instantstart.ensure.sites import Site
+from instantstart.capabilities.serving_doors import Cursor, Limit, NamePath, NamespacePath, OnlyNamespace
+from instantstart.ensure import pools, serving
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.record import Operation
 
 router = APIRouter(tags=["inference"])
 
-NamespacePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Namespace of the pool.")]
-NamePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the pool.")]
 BusinessPath = Annotated[str, Path(max_length=40, pattern=patterns.KUBERNETES_NAME, description="The business.")]
-Approval = Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave.")]
 _BASE = "/clusters/{cluster}/model-pools"
 _ONE = _BASE + "/{namespace}/{name}"
 
@@ -45,9 +43,9 @@ def list_pools(
     room: RoomDep,
     _caller: Viewer,
     cluster: ClusterPath,
-    namespace: Annotated[str, Query(max_length=63, description="Only of this namespace.")] = "",
-    limit: Annotated[int, Query(ge=1, le=100, description="Most to answer.")] = 20,
-    cursor: Annotated[str | None, Query(max_length=200, description="The cursor of the page before.")] = None,
+    namespace: OnlyNamespace = "",
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> views.PoolPage:
     """Every pool: its workers by whom they work for, its bindings, and what is not as it should be."""
     return views.list_pools(room, cluster, namespace, limit, cursor)
@@ -68,7 +66,7 @@ def create_pool(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Warm workers of one model, all free: each is given to a business later, in a moment."""
-    target, plan, equal = plans.prepare_create(room, _standing(room, cluster), ask, strict=not dry_run)
+    target, plan, equal = plans.prepare_create(room, activity.standing(room, cluster), ask, strict=not dry_run)
     if dry_run:
         return promise(response, plan)
     if equal:
@@ -85,7 +83,7 @@ def scale_pool(
     response: Response, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Another number of workers. Only free ones go: a number below those that are bound is refused."""
-    target, plan, equal = plans.prepare_scale(room, _standing(room, cluster), (namespace, name), ask.workers)
+    target, plan, equal = plans.prepare_scale(room, activity.standing(room, cluster), (namespace, name), ask.workers)
     if dry_run:
         return promise(response, plan)
     if equal:
@@ -99,12 +97,10 @@ def delete_pool(
     approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Delete a pool that nobody is bound to. Ask for the plan first: it carries the approval."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = specs.DeleteTarget(tag=cluster, region=where.aws.region, namespace=namespace, name=name)
-    exact = f"model_pool.delete {where.aws.region} {cluster} {namespace}/{name}"
-    if dry_run:
-        return promise(response, approve(room, caller, exact, plans.plan_delete(room, where, target)))
-    return begin_approved(room, caller, response, Wish("model_pool.delete", target, key, exact, approval))
+    wish = Wish("model_pool.delete", target, exact=f"model_pool.delete {where.aws.region} {cluster} {namespace}/{name}")
+    return end(Asking(room, caller, response, key, dry_run, approval), wish, lambda: plans.plan_delete(room, where, target))
 
 
 @router.post(_ONE + "/assign", operation_id="model_pool_assign", summary="Give a worker to a business")
@@ -137,7 +133,7 @@ def create_binding(
     response: Response, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """A Service that leads to the workers of one business, and free workers for it."""
-    target, plan = plans.prepare_bind(room, _standing(room, cluster), (namespace, name), ask)
+    target, plan = plans.prepare_bind(room, activity.standing(room, cluster), (namespace, name), ask)
     if dry_run:
         return promise(response, plan)
     return begin(room, caller, response, Wish("model_binding.create", target, key))
@@ -152,19 +148,12 @@ def delete_binding(
     response: Response, approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Release the workers of a business and remove its Service. Ask for the plan first: it carries the approval."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = specs.UnbindTarget(tag=cluster, region=where.aws.region, namespace=namespace, name=name, business=business)
     exact = f"model_binding.delete {where.aws.region} {cluster} {namespace}/{name} {business}"
-    if dry_run:
-        return promise(response, approve(room, caller, exact, plans.plan_unbind(room, where, target)))
-    return begin_approved(room, caller, response, Wish("model_binding.delete", target, key, exact, approval))
-
-
-def _standing(room: Room, cluster: str) -> Site:
-    activity.check_not_deleting(room, cluster)
-    return sites.find(room, cluster)
+    asking = Asking(room, caller, response, key, dry_run, approval)
+    return end(asking, Wish("model_binding.delete", target, exact=exact), lambda: plans.plan_unbind(room, where, target))
 
 
 def _near(room: Room, cluster: str) -> KubeCluster:
-    activity.check_not_deleting(room, cluster)
-    return pools.near(room, sites.find(room, cluster))
+    return pools.near(room, activity.standing(room, cluster))

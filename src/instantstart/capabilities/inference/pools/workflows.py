@@ -43,6 +43,7 @@ DELETE_MODEL_POOL = Workflow(
         Stage("remove", removal.remove, "Remove the workers and wait until they are gone", within=minutes(60), typical=60),
     ),
     destructive=True,
+    overtakes=frozenset({"model_pool.create", "model_pool.scale"}),
 )
 CREATE_MODEL_BINDING = Workflow(
     "model_binding.create",

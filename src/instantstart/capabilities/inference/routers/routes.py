@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Response
 
-from instantstart.base import patterns
 from instantstart.capabilities import activity
 from instantstart.capabilities.doors import (
     AdminOrAgent,
+    Approval,
+    Asking,
     ClusterPath,
     DryRun,
     IdempotencyKey,
@@ -17,23 +18,17 @@ from instantstart.capabilities.doors import (
     RoomDep,
     Viewer,
     Wish,
-    approve,
     begin,
-    begin_approved,
+    end,
     promise,
-)  # fmt: skip
+)
 from instantstart.capabilities.inference.routers import plans, specs, views
 from instantstart.capabilities.planning import Plan
-from instantstart.capabilities.room import Room
-from instantstart.ensure import sites
-from instantstart.ensure.sites import Site
+from instantstart.capabilities.serving_doors import Cursor, Limit, NamePath, NamespacePath, OnlyNamespace
 from instantstart.operations.record import Operation
 
 router = APIRouter(tags=["inference"])
 
-NamespacePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Namespace of the router.")]
-NamePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the router.")]
-Approval = Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave.")]
 _BASE = "/clusters/{cluster}/sglang-routers"
 _ONE = _BASE + "/{namespace}/{name}"
 
@@ -43,9 +38,9 @@ def list_routers(
     room: RoomDep,
     _caller: Viewer,
     cluster: ClusterPath,
-    namespace: Annotated[str, Query(max_length=63, description="Only of this namespace.")] = "",
-    limit: Annotated[int, Query(ge=1, le=100, description="Most to answer.")] = 20,
-    cursor: Annotated[str | None, Query(max_length=200, description="The cursor of the page before.")] = None,
+    namespace: OnlyNamespace = "",
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> views.RouterPage:
     """Every router, with the workers it knows beside those that there are."""
     return views.list_routers(room, cluster, namespace, limit, cursor)
@@ -66,7 +61,7 @@ def create_router(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """One router before the workers of one deployment, or of one business of a pool. It finds them by their labels."""
-    target, plan, equal = plans.prepare_create(room, _standing(room, cluster), ask, strict=not dry_run)
+    target, plan, equal = plans.prepare_create(room, activity.standing(room, cluster), ask, strict=not dry_run)
     if dry_run:
         return promise(response, plan)
     if equal:
@@ -80,14 +75,7 @@ def delete_router(
     approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Delete a router; its workers stay. Ask for the plan first: it carries the approval."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = specs.DeleteTarget(tag=cluster, region=where.aws.region, namespace=namespace, name=name)
-    exact = f"sglang_router.delete {where.aws.region} {cluster} {namespace}/{name}"
-    if dry_run:
-        return promise(response, approve(room, caller, exact, plans.plan_delete(room, where, target)))
-    return begin_approved(room, caller, response, Wish("sglang_router.delete", target, key, exact, approval))
-
-
-def _standing(room: Room, cluster: str) -> Site:
-    activity.check_not_deleting(room, cluster)
-    return sites.find(room, cluster)
+    wish = Wish("sglang_router.delete", target, exact=f"sglang_router.delete {where.aws.region} {cluster} {namespace}/{name}")
+    return end(Asking(room, caller, response, key, dry_run, approval), wish, lambda: plans.plan_delete(room, where, target))

@@ -24,6 +24,7 @@ DELETE_SGLANG_ROUTER = Workflow(
     specs.subject,
     (Stage("remove", stages.remove, "Remove its objects and wait until they are gone", within=minutes(30), typical=30),),
     destructive=True,
+    overtakes=frozenset({"sglang_router.create"}),
 )
 
 WORKFLOWS = (CREATE_SGLANG_ROUTER, DELETE_SGLANG_ROUTER)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Response
 
 from instantstart.base import patterns
 from instantstart.capabilities import activity
 from instantstart.capabilities.doors import (
     AdminOrAgent,
+    Approval,
+    Asking,
     ClusterPath,
     DryRun,
     IdempotencyKey,
@@ -17,23 +19,18 @@ from instantstart.capabilities.doors import (
     RoomDep,
     Viewer,
     Wish,
-    approve,
     begin,
-    begin_approved,
+    end,
     promise,
-)  # fmt: skip
+)
 from instantstart.capabilities.inference.scaling import plans, specs, views
 from instantstart.capabilities.planning import Plan
-from instantstart.capabilities.room import Room
-from instantstart.ensure import sites
-from instantstart.ensure.sites import Site
+from instantstart.capabilities.serving_doors import Cursor, Limit, NamespacePath, OnlyNamespace
 from instantstart.operations.record import Operation
 
 router = APIRouter(tags=["inference"])
 
-NamespacePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Namespace of the target.")]
 TargetPath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Deployment or pool that it scales.")]
-Approval = Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave.")]
 _BASE = "/clusters/{cluster}/autoscalers"
 _ONE = _BASE + "/{namespace}/{target}"
 
@@ -43,9 +40,9 @@ def list_autoscalers(
     room: RoomDep,
     _caller: Viewer,
     cluster: ClusterPath,
-    namespace: Annotated[str, Query(max_length=63, description="Only of this namespace.")] = "",
-    limit: Annotated[int, Query(ge=1, le=200, description="Most to answer.")] = 50,
-    cursor: Annotated[str | None, Query(max_length=200, description="The cursor of the page before.")] = None,
+    namespace: OnlyNamespace = "",
+    limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> views.AutoscalerPage:
     """Every autoscaler, whoever made it: target, bounds, query, and why it does not work."""
     return views.list_autoscalers(room, cluster, namespace, limit, cursor)
@@ -68,7 +65,7 @@ def create_autoscaler(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Let KEDA scale a deployment or pool. The plan shows the query with real names, and what it answers now."""
-    target, plan, equal = plans.prepare_create(room, _standing(room, cluster), ask, strict=not dry_run)
+    target, plan, equal = plans.prepare_create(room, activity.standing(room, cluster), ask, strict=not dry_run)
     if dry_run:
         return promise(response, plan)
     if equal:
@@ -82,14 +79,7 @@ def delete_autoscaler(
     approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Stop scaling by load; the pods stay. Ask for the plan first: it carries the approval."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     wanted = specs.DeleteTarget(tag=cluster, region=where.aws.region, namespace=namespace, target=target)
-    exact = f"autoscaler.delete {where.aws.region} {cluster} {namespace}/{target}"
-    if dry_run:
-        return promise(response, approve(room, caller, exact, plans.plan_delete(room, where, wanted)))
-    return begin_approved(room, caller, response, Wish("autoscaler.delete", wanted, key, exact, approval))
-
-
-def _standing(room: Room, cluster: str) -> Site:
-    activity.check_not_deleting(room, cluster)
-    return sites.find(room, cluster)
+    wish = Wish("autoscaler.delete", wanted, exact=f"autoscaler.delete {where.aws.region} {cluster} {namespace}/{target}")
+    return end(Asking(room, caller, response, key, dry_run, approval), wish, lambda: plans.plan_delete(room, where, wanted))

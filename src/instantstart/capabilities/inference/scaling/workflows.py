@@ -23,6 +23,7 @@ DELETE_AUTOSCALER = Workflow(
     specs.subject,
     (Stage("remove", stages.remove, "Remove the ScaledObject; the pods stay", within=minutes(20), typical=5),),
     destructive=True,
+    overtakes=frozenset({"autoscaler.create"}),
 )
 
 WORKFLOWS = (CREATE_AUTOSCALER, DELETE_AUTOSCALER)

@@ -22,7 +22,6 @@ from instantstart.capabilities.doors import (
     promise,
 )  # fmt: skip
 from instantstart.capabilities.planning import Plan
-from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.downloads import objects, plans, rules, specs, views
 from instantstart.ensure import sites
 from instantstart.ensure.releases import MANAGED_BY, MANAGER
@@ -50,7 +49,7 @@ def download_model(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Bring a model or dataset of the hub into a volume, verified. Asked again, only what is missing is fetched."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = specs.DownloadTarget(**ask.model_dump(), tag=cluster, region=where.aws.region)
     if dry_run:
         return promise(response, plans.plan_download(room, where, target))
@@ -97,11 +96,6 @@ def put_hub_token(
     made = {"metadata": {"name": secret, "namespace": namespace, "labels": labels}, "type": "Opaque", "data": {rules.TOKEN_KEY: value}}
     sites.find(room, cluster).kube(room).apply({"apiVersion": "v1", "kind": "Secret", **made}, force=True)
     return StoredToken(namespace, secret)
-
-
-def _standing(room: Room, cluster: str) -> sites.Site:
-    activity.check_not_deleting(room, cluster)
-    return sites.find(room, cluster)
 
 
 def _job_of(found: Operation) -> specs.CancelTarget:

@@ -23,9 +23,7 @@ from instantstart.capabilities.doors import (
     promise,
 )  # fmt: skip
 from instantstart.capabilities.planning import Plan
-from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.volumes import plans, specs, views
-from instantstart.ensure import sites
 from instantstart.ensure.sites import Site
 from instantstart.operations.record import Operation
 
@@ -40,7 +38,7 @@ def list_volumes(
     room: RoomDep,
     _caller: Viewer,
     cluster: ClusterPath,
-    namespace: Annotated[str, Query(max_length=63, description="Only of this namespace.")] = "",
+    namespace: Annotated[str, Query(max_length=63, pattern=patterns.ONLY_NAMESPACE, description="Only of this namespace.")] = "",
     kind: Annotated[views.Kind | None, Query(description="Only of this kind.")] = None,
     contains: Annotated[str, Query(max_length=100, description="Only claims that contain this.")] = "",
     limit: Annotated[int, Query(ge=1, le=200, description="Most volumes to answer.")] = 50,
@@ -65,7 +63,7 @@ def add_s3_volume(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """A bucket, or a folder of it, as a volume claim that pods can name."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     if dry_run:
         return promise(response, plans.plan_s3(room, where, ask))
     target = _placed(specs.S3Target, where, plans.checked_s3(room, where, ask))
@@ -81,7 +79,7 @@ def add_fsx_volume(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """A file system that is there, or a new one of size_gib, as a volume claim."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     if dry_run:
         return promise(response, plans.plan_fsx(room, where, ask))
     target = _placed(specs.FsxTarget, where, plans.checked_fsx(room, where, ask))
@@ -99,7 +97,7 @@ def remove_volume(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Remove the claim and its volume; the bucket or file system stays with its data. Ask for the plan first: it carries the approval."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = specs.RemoveTarget(
         tag=cluster, region=where.aws.region, namespace=namespace, claim_name=claim, delete_file_system=delete_file_system
     )
@@ -113,11 +111,6 @@ def remove_volume(
 def list_file_systems(room: RoomDep, _caller: Viewer, cluster: ClusterPath) -> views.FileSystemList:
     """The FSx for Lustre file systems of the cluster's region, those that its nodes can mount first."""
     return views.list_file_systems(room, cluster)
-
-
-def _standing(room: Room, cluster: str) -> Site:
-    activity.check_not_deleting(room, cluster)
-    return sites.find(room, cluster)
 
 
 def _placed(kind: type[Any], where: Site, ask: Any) -> Any:

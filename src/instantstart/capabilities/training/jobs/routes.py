@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
@@ -10,7 +9,8 @@ from fastapi import APIRouter, Path, Query, Response
 from instantstart.base import patterns
 from instantstart.capabilities import activity
 from instantstart.capabilities.doors import (
-    Caller,
+    Approval,
+    Asking,
     ClusterPath,
     DryRun,
     IdempotencyKey,
@@ -22,9 +22,8 @@ from instantstart.capabilities.doors import (
     begin,
     begin_approved,
     promise,
-)  # fmt: skip
+)
 from instantstart.capabilities.planning import Plan
-from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.jobs import judging, plans, specs, views
 from instantstart.ensure import sites
 from instantstart.ensure.job_states import Status
@@ -36,20 +35,8 @@ router = APIRouter(tags=["training"])
 KindPath = Annotated[specs.JobKind, Path(description="pytorch, ray_job or ray_cluster.")]
 NamespacePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Namespace of the job.")]
 NamePath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the job.")]
-Approval = Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave, where it gave one.")]
 _BASE = "/clusters/{cluster}/training-jobs"
 _ONE = _BASE + "/{kind}/{namespace}/{name}"
-
-
-@dataclass(frozen=True)
-class _Asking:
-    """Who asks, and how."""
-
-    room: Room
-    caller: Caller
-    response: Response
-    key: str | None
-    dry_run: bool
 
 
 @router.get(_BASE, operation_id="training_job_list", summary="List training jobs")
@@ -83,9 +70,9 @@ def submit_training_job(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Submit a job; the operation follows it until it runs, or says why it does not. The job's end is seen in the job."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = specs.SubmitTarget(**dict(ask), tag=cluster, region=where.aws.region)
-    return _submitted(_Asking(room, caller, response, key, dry_run), where, target)
+    return _submitted(Asking(room, caller, response, key, dry_run), where, target)
 
 
 @router.post(_BASE + "/previews", operation_id="training_job_preview", summary="Preview a training job")
@@ -104,10 +91,10 @@ def resubmit_training_job(
     ask: specs.ResubmitTrainingJob, response: Response, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """The same job once more, under the next free name unless said otherwise."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     told = specs.JobTarget(tag=cluster, region=where.aws.region, kind=kind, namespace=namespace, name=name, uid="")
     target = plans.again(where, where.kube(room), told, ask)
-    return _submitted(_Asking(room, caller, response, key, dry_run), where, target)
+    return _submitted(Asking(room, caller, response, key, dry_run), where, target)
 
 
 @router.delete(_ONE, operation_id="training_job_delete", summary="End a training job", status_code=202, response_model=Operation | Plan)
@@ -116,10 +103,10 @@ def delete_training_job(
     approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """End a job and its pods, and free what it holds. One that has not ended takes the approval of its plan."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = specs.JobTarget(tag=cluster, region=where.aws.region, kind=kind, namespace=namespace, name=name, uid="")
     wish = plans.prepare_end(room, where, target)
-    return _ended(_Asking(room, caller, response, key, dry_run), wish, approval)
+    return _ended(Asking(room, caller, response, key, dry_run, approval), wish)
 
 
 @router.post("/training-log-rule-trials", operation_id="training_log_rules_try", summary="Try log rules on sample text")
@@ -128,23 +115,18 @@ def try_log_rules(_room: RoomDep, _caller: Viewer, ask: specs.TryLogRules) -> ju
     return plans.try_rules(ask)
 
 
-def _standing(room: Room, cluster: str) -> Site:
-    activity.check_not_deleting(room, cluster)
-    return sites.find(room, cluster)
-
-
-def _submitted(asking: _Asking, where: Site, target: specs.SubmitTarget) -> Operation | Plan:
+def _submitted(asking: Asking, where: Site, target: specs.SubmitTarget) -> Operation | Plan:
     if asking.dry_run:
         return promise(asking.response, plans.plan_submit(asking.room, where, target))
     wish = Wish("training_job.submit", plans.checked(asking.room, where, target), asking.key)
     return begin(asking.room, asking.caller, asking.response, wish)
 
 
-def _ended(asking: _Asking, end: plans.Ending, approval: str | None) -> Operation | Plan:
+def _ended(asking: Asking, end: plans.Ending) -> Operation | Plan:
     room, caller, response = asking.room, asking.caller, asking.response
     if asking.dry_run:
         return promise(response, approve(room, caller, end.exact, end.plan) if end.needs_approval else end.plan)
-    wish = Wish("training_job.delete", end.target, asking.key, end.exact, approval)
+    wish = Wish("training_job.delete", end.target, asking.key, end.exact, asking.approval)
     made = begin_approved(room, caller, response, wish) if end.needs_approval else begin(room, caller, response, wish)
     if end.follower:
         room.engine.cancel(end.follower, caller.id)

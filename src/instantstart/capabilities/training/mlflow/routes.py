@@ -13,6 +13,8 @@ from instantstart.base import patterns
 from instantstart.capabilities import activity
 from instantstart.capabilities.doors import (
     AdminOrAgent,
+    Approval,
+    Asking,
     ClusterPath,
     DryRun,
     IdempotencyKey,
@@ -20,16 +22,13 @@ from instantstart.capabilities.doors import (
     RoomDep,
     Viewer,
     Wish,
-    approve,
     begin,
-    begin_approved,
+    end,
     promise,
-)  # fmt: skip
+)
 from instantstart.capabilities.planning import Plan
-from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.mlflow import plans, rules, specs, told, views
 from instantstart.ensure import sites
-from instantstart.ensure.sites import Site
 from instantstart.ensure.tracking import TrackingKind
 from instantstart.operations.record import Operation
 
@@ -47,7 +46,6 @@ Metrics = Annotated[
     Query(alias="metric", max_length=10, description="Name of a metric; several times for several. Left out: all of the first run's."),
 ]
 Cursor = Annotated[str | None, Query(max_length=4000, description="The cursor of the page before.")]
-Approval = Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave.")]
 
 
 def tracking_of(
@@ -110,7 +108,7 @@ def create_server(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Bucket folder, role, server, and the pods' way to it. It takes up to 25 minutes, and is paid by the hour."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = rules.settled(where, TrackingKind.tracking_server, ask)
     if dry_run:
         return promise(response, plans.plan_create(where, target))
@@ -126,7 +124,7 @@ def create_app(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Bucket folder, role, app, and the pods' way to it: the newer form of MLflow on SageMaker, ready in minutes."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = rules.settled(where, TrackingKind.app, ask)
     if dry_run:
         return promise(response, plans.plan_create(where, target))
@@ -149,9 +147,8 @@ def delete_mlflow(
     """What was recorded in it is lost, artifacts stay. Needs the approval that the plan (dry_run) gave."""
     where, exact = sites.find(room, cluster), f"DELETE mlflow {cluster} {kind} {name}"
     target = plans.to_remove(where, kind, name)
-    if dry_run:
-        return promise(response, approve(room, caller, exact, plans.plan_delete(where, target)))
-    return begin_approved(room, caller, response, Wish("mlflow.delete", target, key, exact, approval))
+    wish = Wish("mlflow.delete", target, exact=exact)
+    return end(Asking(room, caller, response, key, dry_run, approval), wish, lambda: plans.plan_delete(where, target))
 
 
 @router.post(f"{Server}/link", operation_id="mlflow_open", summary="Open MLflow's own pages")
@@ -170,7 +167,7 @@ def grant_access(
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Service account, role and policy for training pods of some namespaces: for this tracking server and its artifacts alone."""
-    where = _standing(room, cluster)
+    where = activity.standing(room, cluster)
     target = specs.GrantTarget(tag=cluster, region=where.aws.region, kind=kind, name=name, namespaces=ask.namespaces)
     plan = plans.plan_grant(where, target)
     return promise(response, plan) if dry_run else begin(room, caller, response, Wish("mlflow_access.grant", target, key))
@@ -242,8 +239,3 @@ def read_metrics(
 def get_run(room: RoomDep, _caller: Viewer, cluster: ClusterPath, run_id: RunPath, asked: Tracking) -> told.RunItem:
     """One run with all its parameters, tags and latest metrics."""
     return views.get_run(room, cluster, asked, run_id)
-
-
-def _standing(room: Room, cluster: str) -> Site:
-    activity.check_not_deleting(room, cluster)
-    return sites.find(room, cluster)

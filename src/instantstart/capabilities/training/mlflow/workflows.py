@@ -62,6 +62,7 @@ DELETE = Workflow(
         Stage("role", removal.remove_role, "Take away what it acted as", within=minutes(30), typical=5),
     ),
     destructive=True,
+    overtakes=frozenset({"mlflow_app.create", "mlflow_server.create"}),
 )
 SHARE = Workflow(
     "mlflow.share",
