@@ -56,7 +56,10 @@ def lacking(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def main(data_file: str) -> int:
-    """Print the figures; 1 when one is below its floor."""
+    """Print the figures; 1 when one is below its floor, 2 when there is nothing to measure."""
+    if not Path(data_file).exists():
+        sys.stderr.write(f"There is no coverage data at {data_file}: run `make test COVERAGE=1` first, then `make coverage`.\n")
+        return 2
     files, floors, failed = measured(data_file), json.loads(FLOORS.read_text()), False
     for name, floor in floors.items():
         mine = files if name == "all" else {path: each for path, each in files.items() if group_of(path) == name}
