@@ -198,9 +198,11 @@ def _run(room: Room, app: FastAPI, listening: socket.socket) -> int:
         def _end(self) -> None:
             self.should_exit = True
 
+    proxies = [each.strip() for each in room.settings.trusted_proxies.split(",") if each.strip()]
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, ws_max_size=65536
-    )
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, ws_max_size=65536,
+        proxy_headers=bool(proxies), forwarded_allow_ips=proxies,
+    )  # fmt: skip
     server = Server(config)
     server.run(sockets=[listening])
     return 0 if server.started else 1
@@ -232,14 +234,15 @@ def _reachable(host: str) -> str:
 
 
 def first_admin(room: Room) -> str | None:
-    """The identity behind the token in the data folder; made, with its file, where there is no identity yet.
+    """The identity behind the token in the data folder; made, with its file, where no administrator could enter with a token.
 
+    That is so at the first start, and when the last token of an administrator has run out: who can start the server can then enter again.
     None when the file is gone or its token has ended: then an administrator signs in with a token of their own.
     """
     path = room.settings.data_dir / ADMIN_FILE
     identities = room.store.identities
     with room.store.transaction(lock="first-admin"):
-        if not identities.list():
+        if not identities.has_administrator():
             identity, token = identities.create_token("administrator", "admin", "person")
             write_private(path, token + "\n")
             return identity.id

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from instantstart.base import problems
-from instantstart.faces.api.audit import Audit, Entry
+from instantstart.faces.api.audit import Audit, Auditor, Entry
 
 
 async def _answers(_scope: Any, _receive: Any, send: Any) -> None:
@@ -22,7 +22,7 @@ def test_the_answer_stands_and_the_line_is_logged(caplog: pytest.LogCaptureFixtu
     def full(entry: Entry) -> None:
         raise problems.Busy("store.full", f"The disk is full: {entry.path} is not written down.")
 
-    caller = SimpleNamespace(id="id-1", kind="person", role="admin", face="rest")
+    caller = SimpleNamespace(id="id-1", name="ada", kind="person", role="admin", face="rest")
     scope = {"type": "http", "method": "POST", "path": "/api/v1/clusters", "headers": [], "state": {"caller": caller}}
     sent: list[Any] = []
 
@@ -33,6 +33,6 @@ def test_the_answer_stands_and_the_line_is_logged(caplog: pytest.LogCaptureFixtu
         return {"type": "http.disconnect"}
 
     with caplog.at_level(logging.ERROR):
-        asyncio.run(Audit(_answers, full)(scope, receive, send))
+        asyncio.run(Audit(_answers, Auditor(full))(scope, receive, send))
     assert [message.get("status") for message in sent] == [503, None]
     assert [record.facts["path"] for record in caplog.records] == ["/api/v1/clusters"]  # type: ignore[attr-defined]

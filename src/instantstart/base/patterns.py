@@ -21,6 +21,8 @@ INSTANCE_GROUP = r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$"
 FOLDER = r"^([^/\x00-\x1f][^\x00-\x1f]*/)?$"
 OBJECT_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 LABEL_SELECTOR = r"^[A-Za-z0-9_./,=!() -]+$"
+#: a namespace to choose by, or nothing for all
+ONLY_NAMESPACE = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"
 KUBERNETES_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 ID = r"^[A-Za-z0-9_-]+$"
@@ -70,6 +72,8 @@ MLFLOW_RUN = r"^[A-Za-z0-9_-]+$"
 WEEKLY = r"^(Mon|Tue|Wed|Thu|Fri|Sat|Sun):([01]\d|2[0-3]):[0-5]\d$"
 EXTERNAL_ID = r"^[A-Za-z0-9+=,.@:/_-]+$"
 ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
+OWN_PATH = r"^/([^/\\\x00-\x20\x7f][^\\\x00-\x20\x7f]*)?$"
+SHA256 = r"^[0-9a-f]{64}$"
 MODULE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
 
 #: what follows "must" in a sentence
@@ -91,6 +95,7 @@ WORDS = {
     FOLDER: "be empty, or a folder that ends with a slash and does not begin with one",
     OBJECT_NAME: "have lower-case letters, digits, '-' and '.', and begin and end with a letter or digit",
     LABEL_SELECTOR: "be a label selector, such as app=web,tier!=db",
+    ONLY_NAMESPACE: "have lower-case letters, digits and '-', and begin and end with a letter or digit; nothing means all",
     KUBERNETES_NAME: "have lower-case letters, digits and '-', and begin and end with a letter or digit",
     PRINTABLE: "have printable characters only",
     TAINT: "be key=value:Effect or key:Effect, with the effect NoSchedule, PreferNoSchedule or NoExecute",
@@ -124,6 +129,8 @@ WORDS = {
     WEEKLY: "be a day and a time of UTC, such as Tue:03:30",
     EXTERNAL_ID: "have letters, digits and +=,.@:/_- only",
     ONE_LINE: "be one line of printable characters",
+    OWN_PATH: "be an address of this console, such as /clusters",
+    SHA256: "be a SHA-256: 64 lower-case hexadecimal digits",
     MODULE: "be the dotted name of a Python module",
     QUANTITY: "be a quantity of Kubernetes, such as 500m, 4 or 16Gi",
     VARIABLE: "be the name of an environment variable: letters, digits, '_', '.' and '-', not beginning with a digit",

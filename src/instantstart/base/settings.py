@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from instantstart.base import problems
 
@@ -24,6 +25,57 @@ class Settings(BaseModel):
     )
     port: int = Field(default=3099, ge=0, le=65535, description="Port of the console, the API and MCP.")
     allowed_hosts: str = Field(default="", description="Extra host names, comma separated, accepted in the Host and Origin headers.")
+    public_url: str = Field(
+        default="",
+        pattern=r"^(https?://[^/?#\s@]+)?$",
+        description="Address by which browsers reach the console, such as https://hyperpod.example.com; a sign-in at a provider "
+        "returns there. Empty: the host that a request names.",
+    )
+    trusted_proxies: str = Field(
+        default="",
+        description="Addresses of reverse proxies, comma separated, whose X-Forwarded-For and X-Forwarded-Proto are believed; "
+        "empty: nobody's.",
+    )
+    session_hours: float = Field(
+        default=12.0, gt=0, le=720, description="Hours until a session of the console or of a signed-in command line ends."
+    )
+    rate_limit_per_second: float = Field(
+        default=50.0,
+        ge=0,
+        description="What each identity may ask a second in the long run (reading costs 1, changing 5), for each replica; an "
+        "address may ask four times as much. 0: no limit.",
+    )
+    rate_limit_burst: int = Field(
+        default=2000, ge=10, description="What an identity may ask at once after a quiet time, in the same measure."
+    )
+    audit_retention_days: int = Field(default=365, ge=0, description="Days that lines of the audit log are kept; 0: for ever.")
+    oidc_issuer: str = Field(
+        default="",
+        pattern=r"^(https://[^?#\s]+|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?(/[^?#\s]*)?)?$",
+        description="Issuer of the OpenID Connect provider where people sign in, exactly as its discovery document says it; empty: none.",
+    )
+    oidc_client_id: str = Field(default="", description="Our client id at that provider.")
+    oidc_client_secret: SecretStr | None = Field(default=None, description="Our client secret; better in a file. A public client has none.")
+    oidc_client_secret_file: Path | None = Field(default=None, description="File with the client secret.")
+    oidc_scopes: str = Field(default="openid profile email", description="Scopes to ask for; openid among them.")
+    oidc_name: str = Field(default="single sign-on", max_length=40, description="What the button on the sign-in page calls the provider.")
+    oidc_role_claim: str = Field(
+        default="groups",
+        description="Claim that says what a person is, a text or a list; dots lead into objects, such as realm_access.roles.",
+    )
+    oidc_roles: str = Field(
+        default="",
+        pattern=r"^([^;]+=(viewer|operator|admin)(;\s*[^;]+=(viewer|operator|admin))*)?$",
+        description="Which value of the claim gives which role: value=role, separated by semicolons, such as "
+        "hyperpod-admins=admin;ml=operator. The highest counts.",
+    )
+    oidc_default_role: Literal["", "viewer", "operator"] = Field(
+        default="", description="Role of people whom no value gives one; empty: they are refused."
+    )
+    oidc_domains: str = Field(
+        default="",
+        description="Domains of verified e-mail addresses, comma separated, of whom may enter; empty: whom the provider lets in.",
+    )
     database_url: str | None = Field(default=None, description="postgresql://... for several replicas; empty: SQLite in the data folder.")
     replica_id: str = Field(default="single", description="Stable name of this replica when a database URL is set.")
     region: str | None = Field(default=None, description="Default AWS region; empty: the ambient one.")

@@ -1,140 +1,175 @@
-"""Queries over who may enter: tokens, console sessions, one-time sign-in codes. Secrets are stored as SHA-256 only."""
+"""Queries over identities: people and agents, and what they enter with. Secrets are stored as hashes only."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-import hashlib
 import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
 from instantstart.base import problems
 from instantstart.store import tables
-from instantstart.store.connection import Connector, new_id
-from instantstart.store.records import IdentityRow, SessionRow
+from instantstart.store.connection import new_id
+from instantstart.store.paging import after_key, key_page
+from instantstart.store.records import IdentityFilter, IdentityRow, Page
+from instantstart.store.sessions import CODE_SECONDS, SESSION_SECONDS, SHOWN, Sessions, hash_of
 
-TOKEN_PREFIX = "ist_"  # noqa: S105 - the mark of our tokens, not one
-CODE_SECONDS = 600.0
-SESSION_SECONDS = 12 * 3600.0
+__all__ = ["CODE_SECONDS", "SESSION_SECONDS", "Identities", "hash_of"]
+
+TOKEN_PREFIX = "ist_"  # noqa: S105 - the public prefix of our tokens, not one of them
 _USE_NOTED_EVERY = dt.timedelta(minutes=1)
-
 _IDENTITIES = tables.identities
-_SESSIONS = tables.sessions
-_CODES = tables.sign_in_codes
-_SHOWN = [column for column in _IDENTITIES.c if column.name != "secret_hash"]
+_COLUMN = _IDENTITIES.c
+_NEVER = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+#: column -> what rows are ordered by (never empty, so that a cursor can name it)
+_SORTS: Mapping[str, Any] = {
+    "created_at": _COLUMN.created_at,
+    "name": sa.func.lower(_COLUMN.name),
+    "role": _COLUMN.role,
+    "kind": _COLUMN.kind,
+    "last_used_at": sa.func.coalesce(_COLUMN.last_used_at, sa.bindparam("never", _NEVER, type_=tables.Moment), type_=tables.Moment),
+}
 
 
-def hash_of(secret: str) -> str:
-    """What is kept of a secret. Ours have 256 random bits, so no salt and no slow hash is needed."""
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
-class Identities:
+class Identities(Sessions):
     """``store.identities``."""
 
-    def __init__(self, connector: Connector) -> None:
-        self._connector = connector
-
-    def create_token(self, name: str, role: str, kind: str, expires_at: dt.datetime | None = None) -> tuple[IdentityRow, str]:
+    def create_token(
+        self, name: str, role: str, kind: str, expires_at: dt.datetime | None = None, note: str | None = None
+    ) -> tuple[IdentityRow, str]:
         """A new identity and its token. The token is in this answer and nowhere else."""
         secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        identity = IdentityRow(new_id("id"), name, role, kind, self._connector.now(), expires_at)
-        values = {column.name: getattr(identity, column.name) for column in _SHOWN}
+        identity = IdentityRow(new_id("id"), name, role, kind, self._connector.now(), expires_at, note=note)
+        return self._insert(identity, secret), secret
+
+    def _insert(self, identity: IdentityRow, secret: str) -> IdentityRow:
+        values = {column.name: getattr(identity, column.name) for column in SHOWN}
         with self._connector.transaction() as connection:
             connection.execute(sa.insert(_IDENTITIES).values(secret_hash=hash_of(secret), **values))
-        return identity, secret
-
-    def find_token(self, secret: str) -> IdentityRow | None:
-        """Whose token this is; None when it is unknown, revoked or expired. Notes the use, at most once a minute."""
-        identity = self._living(sa.select(*_SHOWN).where(_IDENTITIES.c.secret_hash == hash_of(secret)))
-        if identity is not None:
-            self._note_use(identity)
         return identity
 
-    def _living(self, query: sa.Select[tuple[object, ...]]) -> IdentityRow | None:
-        now = self._connector.now()
-        alive = query.where(_IDENTITIES.c.revoked_at.is_(None), sa.or_(_IDENTITIES.c.expires_at.is_(None), _IDENTITIES.c.expires_at > now))
-        with self._connector.read() as connection:
-            row = connection.execute(alive).mappings().one_or_none()
-        return IdentityRow(**row) if row else None
+    def vouched(self, issuer: str, subject: str, name: str, role: str) -> IdentityRow | None:
+        """The person that ``issuer`` calls ``subject``, with today's name and role; made at the first sign-in.
 
-    def _note_use(self, identity: IdentityRow) -> None:
-        now = self._connector.now()
-        if identity.last_used_at is None or now - identity.last_used_at > _USE_NOTED_EVERY:
-            # whoever reads may read on while the disk is full or the database is held: this note is not worth a refusal
-            with contextlib.suppress(problems.Busy), self._connector.transaction() as connection:
-                connection.execute(sa.update(_IDENTITIES).where(_IDENTITIES.c.id == identity.id).values(last_used_at=now))
+        None when this person was disabled or revoked here: the provider's word does not undo that.
+        """
+        whose = (_COLUMN.issuer == issuer) & (_COLUMN.subject == subject)
+        with self._connector.transaction(lock="vouched"):
+            known = self._one(whose)
+            if known is None:
+                made = IdentityRow(new_id("id"), name, role, "person", self._connector.now(), issuer=issuer, subject=subject)
+                return self._insert(made, secrets.token_urlsafe(32))  # no token of ours opens it
+            return self.change(known.id, {"name": name, "role": role}) if self.living(whose) else None
+
+    def find_token(self, secret: str) -> IdentityRow | None:
+        """Whose token this is; None when it is unknown, revoked, disabled or expired. Notes the use, at most once a minute."""
+        identity = self.living(_COLUMN.secret_hash == hash_of(secret))
+        if identity is not None:
+            now = self._connector.now()
+            if identity.last_used_at is None or now - identity.last_used_at > _USE_NOTED_EVERY:
+                self.noted(sa.update(_IDENTITIES).where(_COLUMN.id == identity.id).values(last_used_at=now))
+        return identity
 
     def find(self, identity_id: str) -> IdentityRow | None:
         """The identity, living or not, or None."""
+        return self._one(_COLUMN.id == identity_id)
+
+    def _one(self, wanted: sa.ColumnElement[bool]) -> IdentityRow | None:
         with self._connector.read() as connection:
-            row = connection.execute(sa.select(*_SHOWN).where(_IDENTITIES.c.id == identity_id)).mappings().one_or_none()
+            row = connection.execute(sa.select(*SHOWN).where(wanted)).mappings().one_or_none()
         return IdentityRow(**row) if row else None
+
+    def _known(self, identity_id: str) -> IdentityRow:
+        found = self.find(identity_id)
+        if found is None:
+            raise problems.NotFound("identity.unknown", f"There is no identity {identity_id}.")
+        return found
+
+    def change(self, identity_id: str, changes: Mapping[str, Any]) -> IdentityRow:
+        """Set the columns of ``changes``. Raises NotFound (identity.unknown)."""
+        with self._connector.transaction() as connection:
+            if changes:
+                connection.execute(sa.update(_IDENTITIES).where(_COLUMN.id == identity_id).values(**changes))
+            return self._known(identity_id)
+
+    def disable(self, identity_id: str) -> IdentityRow:
+        """Keep an identity out, and end its sessions, until it is enabled again. Raises NotFound."""
+        with self._connector.transaction():
+            if self._known(identity_id).disabled_at is None:
+                self.change(identity_id, {"disabled_at": self._connector.now()})
+            self.end_sessions(identity_id)
+            return self._known(identity_id)
+
+    def rotate(self, identity_id: str, expires_at: dt.datetime | None, but_session: str | None = None) -> tuple[IdentityRow, str]:
+        """A new token for an identity; the old one, and sessions (except ``but_session``), end at once. Raises NotFound."""
+        secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+        with self._connector.transaction():
+            identity = self.change(identity_id, {"secret_hash": hash_of(secret), "expires_at": expires_at})
+            self.end_sessions(identity_id, but_session)
+        return identity, secret
 
     def revoke(self, identity_id: str) -> IdentityRow:
         """End the token and every session of an identity. Again: no change. Raises NotFound (identity.unknown)."""
         with self._connector.transaction() as connection:
-            living = sa.update(_IDENTITIES).where(_IDENTITIES.c.id == identity_id, _IDENTITIES.c.revoked_at.is_(None))
+            living = sa.update(_IDENTITIES).where(_COLUMN.id == identity_id, _COLUMN.revoked_at.is_(None))
             connection.execute(living.values(revoked_at=self._connector.now()))
-            connection.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.identity_id == identity_id))
-            connection.execute(sa.delete(_CODES).where(_CODES.c.identity_id == identity_id))
-            revoked = self.find(identity_id)
-        if revoked is None:
-            raise problems.NotFound("identity.unknown", f"There is no identity {identity_id}.")
-        return revoked
+            self.end_sessions(identity_id)
+            return self._known(identity_id)
 
     def select_cluster(self, identity_id: str, tag: str | None) -> None:
         """Remember which cluster this identity works on by default; None forgets it."""
-        with self._connector.transaction() as connection:
-            connection.execute(sa.update(_IDENTITIES).where(_IDENTITIES.c.id == identity_id).values(selected_cluster=tag))
+        self.change(identity_id, {"selected_cluster": tag})
 
     def unselect_cluster(self, tag: str) -> None:
         """Forget a cluster that is gone, for everybody who had selected it."""
         with self._connector.transaction() as connection:
-            connection.execute(sa.update(_IDENTITIES).where(_IDENTITIES.c.selected_cluster == tag).values(selected_cluster=None))
+            connection.execute(sa.update(_IDENTITIES).where(_COLUMN.selected_cluster == tag).values(selected_cluster=None))
 
-    def create_session(self, identity_id: str, lifetime_seconds: float = SESSION_SECONDS) -> tuple[str, dt.datetime]:
-        """A console session: the secret for the cookie (shown once) and when it ends. Clears ended ones away."""
-        secret, now = secrets.token_urlsafe(32), self._connector.now()
-        expires_at = now + dt.timedelta(seconds=lifetime_seconds)
-        values = {"id": new_id("se"), "identity_id": identity_id, "created_at": now, "expires_at": expires_at}
-        with self._connector.transaction() as connection:
-            connection.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.expires_at <= now))
-            connection.execute(sa.insert(_SESSIONS).values(secret_hash=hash_of(secret), **values))
-        return secret, expires_at
+    def has_administrator(self) -> bool:
+        """Whether somebody can enter as an administrator with a token of ours now."""
+        return self.administrators() != []
 
-    def find_session(self, secret: str) -> SessionRow | None:
-        """The living session of a cookie, with its living identity; else None."""
-        query = sa.select(_SESSIONS).where(_SESSIONS.c.secret_hash == hash_of(secret), _SESSIONS.c.expires_at > self._connector.now())
+    def administrators(self) -> Sequence[str]:
+        """Ids of those who can enter as administrators with a token of ours now.
+
+        Those by the word of an identity provider are not counted: what it says tomorrow is not in our hands.
+        """
+        ours = (_COLUMN.role == "admin", _COLUMN.issuer.is_(None), *self._narrowed(IdentityFilter(state="active")))
         with self._connector.read() as connection:
-            row = connection.execute(query).one_or_none()
-        identity = self._living(sa.select(*_SHOWN).where(_IDENTITIES.c.id == row.identity_id)) if row else None
-        return SessionRow(row.id, identity, row.created_at, row.expires_at) if row and identity else None
-
-    def revoke_session(self, secret: str) -> None:
-        """Sign out. An unknown secret changes nothing."""
-        with self._connector.transaction() as connection:
-            connection.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.secret_hash == hash_of(secret)))
-
-    def create_code(self, identity_id: str, lifetime_seconds: float = CODE_SECONDS) -> str:
-        """A one-time code for a sign-in link. Clears ended ones away."""
-        secret, now = secrets.token_urlsafe(24), self._connector.now()
-        expires_at = now + dt.timedelta(seconds=lifetime_seconds)
-        with self._connector.transaction() as connection:
-            connection.execute(sa.delete(_CODES).where(_CODES.c.expires_at <= now))
-            connection.execute(sa.insert(_CODES).values(secret_hash=hash_of(secret), identity_id=identity_id, expires_at=expires_at))
-        return secret
-
-    def consume_code(self, secret: str) -> IdentityRow | None:
-        """Whom the code signs in, once; None when it is unknown, used or expired."""
-        living = (_CODES.c.secret_hash == hash_of(secret)) & (_CODES.c.expires_at > self._connector.now())
-        with self._connector.transaction() as connection:  # DELETE .. RETURNING: of two who use it at once, one gets a row
-            identity_id = connection.execute(sa.delete(_CODES).where(living).returning(_CODES.c.identity_id)).scalar_one_or_none()
-        return self._living(sa.select(*_SHOWN).where(_IDENTITIES.c.id == identity_id)) if identity_id else None
+            return connection.execute(sa.select(_COLUMN.id).where(*ours)).scalars().all()
 
     def list(self) -> list[IdentityRow]:
         """Every identity, living or not, oldest first."""
         with self._connector.read() as connection:
-            rows = connection.execute(sa.select(*_SHOWN).order_by(_IDENTITIES.c.created_at, _IDENTITIES.c.id)).mappings()
+            rows = connection.execute(sa.select(*SHOWN).order_by(_COLUMN.created_at, _COLUMN.id)).mappings()
             return [IdentityRow(**row) for row in rows]
+
+    def page(self, wanted: IdentityFilter, limit: int = 50, cursor: str | None = None) -> Page[IdentityRow]:
+        """One page of those that match, in the asked order. Raises Invalid for a cursor that is not ours."""
+        key = _SORTS[wanted.sort].label("sort_key")
+        query = sa.select(*SHOWN, key).where(*self._narrowed(wanted))
+        query = after_key(query, (_SORTS[wanted.sort], _COLUMN.id), cursor, falling=wanted.falling)
+        with self._connector.read() as connection:
+            rows = connection.execute(query.limit(limit + 1)).mappings().all()
+        page = key_page(rows, limit)
+        shown = tuple(IdentityRow(**{column.name: row[column.name] for column in SHOWN}) for row in page.items)
+        return Page(shown, page.cursor)
+
+    def _narrowed(self, wanted: IdentityFilter) -> tuple[sa.ColumnElement[bool], ...]:
+        now = self._connector.now()
+        unrevoked = _COLUMN.revoked_at.is_(None)
+        expired = sa.and_(_COLUMN.expires_at.is_not(None), _COLUMN.expires_at <= now)
+        states = {
+            "revoked": _COLUMN.revoked_at.is_not(None),
+            "expired": sa.and_(unrevoked, expired),
+            "disabled": sa.and_(unrevoked, sa.not_(expired), _COLUMN.disabled_at.is_not(None)),
+            "active": sa.and_(unrevoked, sa.not_(expired), _COLUMN.disabled_at.is_(None)),
+        }
+        named = {"role": wanted.role, "kind": wanted.kind}
+        found = [_COLUMN[name] == value for name, value in named.items() if value is not None]
+        found += [states[wanted.state]] if wanted.state is not None else []
+        searched = (_COLUMN.name, _COLUMN.note, _COLUMN.id)
+        found += [sa.or_(*(each.icontains(wanted.text, autoescape=True) for each in searched))] if wanted.text else []
+        return tuple(found)

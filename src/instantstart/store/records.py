@@ -103,7 +103,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class IdentityRow:
-    """Who holds a token: ``role`` viewer, operator or admin; ``kind`` person or agent. The secret is not here."""
+    """Who may enter: ``role`` viewer, operator or admin; ``kind`` person or agent. The secret is not here."""
 
     id: str
     name: str
@@ -114,16 +114,59 @@ class IdentityRow:
     revoked_at: dt.datetime | None = None
     last_used_at: dt.datetime | None = None
     selected_cluster: str | None = None
+    note: str | None = None
+    #: the identity provider that vouches for this person; None: enters with a token of ours
+    issuer: str | None = None
+    #: the provider's own name of the person
+    subject: str | None = None
+    disabled_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True)
+class IdentityFilter:
+    """Which identities to list. Empty fields do not narrow. ``state``: active, disabled, expired or revoked."""
+
+    role: str | None = None
+    kind: str | None = None
+    state: str | None = None
+    text: str | None = None
+    sort: str = "created_at"
+    falling: bool = False
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """How a session began: ``client`` console or cli; ``via`` link, token or oidc; from which address, with which program."""
+
+    client: str = "console"
+    via: str = "token"
+    address: str | None = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True)
 class SessionRow:
-    """A signed-in console session."""
+    """A signed-in session of a person; its secret is not here."""
 
     id: str
     identity: IdentityRow
     created_at: dt.datetime
     expires_at: dt.datetime
+    client: str | None = None
+    via: str | None = None
+    address: str | None = None
+    agent: str | None = None
+    last_seen_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True)
+class SignInRow:
+    """A person on the way to the identity provider and back. ``port``: the command line that waits on this loopback port."""
+
+    next: str
+    proof_hash: str
+    port: int | None = None
+    client_state: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +187,7 @@ class ApprovalRow:
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One mutating call: who, through which face, what, and which operation it began."""
+    """One change, or one refusal at the door: who, from where, through which face, what, with which answer."""
 
     number: int
     at: dt.datetime
@@ -157,11 +200,19 @@ class AuditRow:
     summary: str
     status: int
     operation_id: str | None = None
+    #: the caller's name at that time
+    name: str | None = None
+    address: str | None = None
+    #: the route's own name, such as ``cluster_delete``
+    action: str | None = None
+    cluster: str | None = None
+    #: code of the problem that was answered
+    code: str | None = None
 
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """What to list of the audit log. Empty fields do not narrow."""
+    """What to list of the audit log. Empty fields do not narrow. ``outcome``: done, refused or failed."""
 
     caller: str | None = None
     face: str | None = None
@@ -169,6 +220,11 @@ class AuditFilter:
     path_prefix: str | None = None
     after: dt.datetime | None = None
     before: dt.datetime | None = None
+    action: str | None = None
+    outcome: str | None = None
+    cluster: str | None = None
+    text: str | None = None
+    oldest_first: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 #: the newest migration; a test holds it equal to Alembic's head
-SCHEMA_VERSION = "0002"
+SCHEMA_VERSION = "0003"
 
 
 class Moment(sa.TypeDecorator[dt.datetime]):
@@ -141,6 +141,12 @@ identities = sa.Table(
     _moment("revoked_at"),
     _moment("last_used_at"),
     _text("selected_cluster", nullable=True),
+    _text("note", nullable=True),
+    #: who vouches for a person, and under which name: both or neither
+    _text("issuer", nullable=True),
+    _text("subject", nullable=True),
+    _moment("disabled_at"),
+    sa.Index("uq_identities_issuer_subject", "issuer", "subject", unique=True),
 )
 
 sessions = sa.Table(
@@ -148,9 +154,14 @@ sessions = sa.Table(
     metadata,
     _text("id", primary_key=True),
     _text("secret_hash", unique=True),
-    _text("identity_id", sa.ForeignKey("identities.id", ondelete="CASCADE")),
+    _text("identity_id", sa.ForeignKey("identities.id", ondelete="CASCADE"), index=True),
     _moment("created_at", nullable=False),
     _moment("expires_at", nullable=False),
+    _text("client", nullable=True),
+    _text("via", nullable=True),
+    _text("address", nullable=True),
+    _text("agent", nullable=True),
+    _moment("last_seen_at"),
 )
 
 sign_in_codes = sa.Table(
@@ -158,6 +169,20 @@ sign_in_codes = sa.Table(
     metadata,
     _text("secret_hash", primary_key=True),
     _text("identity_id", sa.ForeignKey("identities.id", ondelete="CASCADE")),
+    _moment("expires_at", nullable=False),
+    #: hash of what only the browser or command line that began the sign-in has
+    _text("proof_hash", nullable=True),
+)
+
+#: sign-ins that wait for a person to come back from the identity provider
+sign_ins = sa.Table(
+    "sign_ins",
+    metadata,
+    _text("secret_hash", primary_key=True),
+    _text("next"),
+    sa.Column("port", sa.Integer, nullable=True),
+    _text("proof_hash"),
+    _text("client_state", nullable=True),
     _moment("expires_at", nullable=False),
 )
 
@@ -180,7 +205,7 @@ audit = sa.Table(
     "audit",
     metadata,
     sa.Column("number", _COUNTER, primary_key=True, autoincrement=True),
-    _moment("at", nullable=False),
+    sa.Column("at", Moment, nullable=False, index=True),
     _text("caller", index=True),
     _text("kind"),
     _text("role"),
@@ -190,6 +215,11 @@ audit = sa.Table(
     _text("summary"),
     sa.Column("status", sa.Integer, nullable=False),
     _text("operation_id", nullable=True, index=True),
+    _text("name", nullable=True),
+    _text("address", nullable=True),
+    _text("action", nullable=True, index=True),
+    _text("cluster", nullable=True, index=True),
+    _text("code", nullable=True),
 )
 
 clusters = sa.Table(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
@@ -15,9 +17,12 @@ from starlette.types import ASGIApp
 
 import instantstart
 from instantstart.faces.api import (
+    admission,
     audit,
+    audit_log,
     health,
     identities,
+    limits,
     log_stream,
     metrics,
     model_streams,
@@ -25,6 +30,8 @@ from instantstart.faces.api import (
     operations,
     problems,
     queries,
+    sessions,
+    sign_in,
     static,
     streams,
     support,
@@ -37,6 +44,10 @@ if TYPE_CHECKING:
     from instantstart.capabilities.room import Room
 
 API = "/api/v1"
+#: how often the audit log is looked through for lines that are too old
+_PRUNE_SECONDS = 3600.0
+#: who may enter, and what they did
+_ENTRANCE = (sessions.router, sign_in.router, audit_log.router)
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
 
@@ -65,8 +76,18 @@ def build(
     )
     app.state.room = room
     app.state.sign_in_attempts = Attempts()
+    app.state.provider = sign_in.provider_of(room.settings)
     problems.install(app)
-    for router in (operations.router, streams.router, log_stream.router, identities.router, support.router, *routers, model_streams.router):
+    for router in (
+        operations.router,
+        streams.router,
+        log_stream.router,
+        identities.router,
+        *_ENTRANCE,
+        support.router,
+        *routers,
+        model_streams.router,
+    ):
         app.include_router(router, prefix=API)
     app.include_router(health.router)
     app.include_router(metrics.router)
@@ -79,17 +100,28 @@ def build(
 
 
 def _wrap(app: FastAPI, room: Room) -> None:
-    """Layers, innermost first: audit, authentication, timing, compression, gate."""
-    app.add_middleware(audit.Audit, write=_audit_writer(room))
-    app.add_middleware(Authentication, finder=room.store.identities)
+    """Layers, innermost first: admission, limits, authentication, limits, audit, timing, compression, gate."""
+    auditor, finder = audit.Auditor(_audit_writer(room)), room.store.identities
+    app.add_middleware(admission.Admission, finder=finder)
+    app.add_middleware(limits.Limiter, buckets=limits.of_identities(room.settings), key=limits.identity_key)
+    app.add_middleware(Authentication, finder=finder)
+    app.add_middleware(limits.Limiter, buckets=limits.of_addresses(room.settings), key=limits.address_key)
+    app.add_middleware(audit.Audit, auditor=auditor)
     app.add_middleware(metrics.Timing)
     app.add_middleware(GZipMiddleware, minimum_size=1024)
-    app.add_middleware(Gate, settings=room.settings)
+    app.add_middleware(Gate, settings=room.settings, refused=auditor.refused)
 
 
 def _audit_writer(room: Room) -> audit.Writer:
+    pruned = 0.0
+
     def write(entry: audit.Entry) -> None:
-        room.store.audit.append(AuditRow(number=0, at=room.clock.now(), **vars(entry)))
+        nonlocal pruned
+        now, days = room.clock.now(), room.settings.audit_retention_days
+        room.store.audit.append(AuditRow(number=0, at=now, **vars(entry)))
+        if days and time.monotonic() - pruned > _PRUNE_SECONDS:
+            pruned = time.monotonic()
+            room.store.audit.prune(now - dt.timedelta(days=days))
 
     return write
 

@@ -15,15 +15,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from instantstart.base import problems
 from instantstart.capabilities.doors import Caller, Kind, Role
+from instantstart.faces.api.audit import FACES
 from instantstart.faces.api.gate import MUTATING, refuse
+from instantstart.faces.api.origin import address_of, network_of
 from instantstart.faces.api.problems import HttpProblem
 from instantstart.store.records import IdentityRow, SessionRow
 
 COOKIE = "instantstart_session"
 TOKEN_PREFIX = "ist_"  # noqa: S105 - the public prefix of our tokens, not one of them
-FACES = frozenset({"api", "console", "cli", "mcp"})
+SESSION_PREFIX = "iss_"  # of the secret of a session, which a command line sends as a bearer
+CALLBACK = "/api/v1/sign-in/oidc/callback"
 #: answered without an identity, besides the console's own files (everything outside these guarded places)
-ANONYMOUS = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/v1/session")})
+ANONYMOUS = frozenset(
+    {("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/v1/session"), ("GET", "/api/v1/sign-in"), ("GET", "/api/v1/sign-in/oidc")}
+)
+#: where an identity provider sends browsers back to: no route of the document, because the provider chooses the parameters
+RETURNS = frozenset({("GET", CALLBACK)})
 _GUARDED = ("/api", "/mcp", "/openapi.json", "/metrics")
 
 
@@ -69,12 +76,6 @@ class Attempts:
             self._failures.pop(address, None)
 
 
-def address_of(scope: Scope) -> str:
-    """The peer's address, for counting attempts."""
-    client = scope.get("client")
-    return str(client[0]) if client else "unknown"
-
-
 class Authentication:
     """ASGI layer: finds the caller and puts it on ``request.state.caller``; refuses guarded addresses without one."""
 
@@ -105,22 +106,25 @@ class Authentication:
         cookie = cookie_of(headers)
         if cookie is not None and not scope["path"].startswith("/mcp"):
             _same_site(scope, headers)
-            session = await to_thread.run_sync(self._finder.find_session, cookie)
+            session = await to_thread.run_sync(session_behind, self._finder, cookie, False)
             if session is not None:
+                scope.setdefault("state", {})["session_id"] = session.id
                 return _as_caller(session.identity, headers, usual="console")
-        if (scope.get("method"), scope["path"]) in ANONYMOUS:
+        if (scope.get("method"), scope["path"]) in ANONYMOUS | RETURNS:
             return None
         raise problems.Unauthenticated("identity.missing", "Sign in, or send a token: Authorization: Bearer ist_...")
 
     async def _by_token(self, bearer: str, scope: Scope, headers: Headers) -> Caller:
-        scheme, _, secret = bearer.partition(" ")
-        secret = secret.strip()
-        identity = None
-        if scheme.lower() == "bearer" and secret.startswith(TOKEN_PREFIX) and len(secret) <= 256:
-            identity = await to_thread.run_sync(self._finder.find_token, secret)
+        secret = secret_of(bearer)
+        if secret is not None and secret.startswith(SESSION_PREFIX):
+            session = await to_thread.run_sync(session_behind, self._finder, secret, True)
+            identity = session.identity if session else None
+            scope.setdefault("state", {})["session_id"] = session.id if session else None
+        else:
+            identity = await to_thread.run_sync(self._finder.find_token, secret) if secret else None
         if identity is not None:
             return _as_caller(identity, headers, usual="mcp" if scope["path"].startswith("/mcp") else "api")
-        address = address_of(scope)
+        address = network_of(address_of(scope))
         self._attempts.failed(address)
         if self._attempts.exhausted(address):  # a right token is never held up by somebody's wrong ones
             raise HttpProblem(429, hint="Check the token; the next attempt is taken in a minute.")
@@ -129,12 +133,31 @@ class Authentication:
         )
 
 
-async def still_admitted(finder: Finder, headers: Headers) -> bool:
-    """Whether what opened a long connection would open it now: its token not revoked, its session not ended."""
+def secret_of(bearer: str) -> str | None:
+    """The token or session secret of an Authorization header that could be one of ours."""
+    scheme, _, secret = bearer.partition(" ")
+    secret = secret.strip()
+    ours = secret.startswith((TOKEN_PREFIX, SESSION_PREFIX)) and len(secret) <= 256
+    return secret if ours and scheme.lower() == "bearer" else None
+
+
+def session_behind(finder: Finder, secret: str, bearer: bool) -> SessionRow | None:
+    """The living session of ``secret``. A cookie opens no program's session, and a program no cookie's."""
+    session = finder.find_session(secret)
+    return session if session is not None and (session.client == "cli") is bearer else None
+
+
+def identity_behind(finder: Finder, headers: Headers) -> IdentityRow | None:
+    """Who would be let in by these headers now."""
     bearer, cookie = headers.get("authorization"), cookie_of(headers)
-    if bearer is not None:
-        return await to_thread.run_sync(finder.find_token, bearer.partition(" ")[2].strip()) is not None
-    return cookie is not None and await to_thread.run_sync(finder.find_session, cookie) is not None
+    if bearer is None:
+        session = session_behind(finder, cookie, False) if cookie is not None else None
+        return session.identity if session else None
+    secret = secret_of(bearer)
+    if secret is None or not secret.startswith(SESSION_PREFIX):
+        return finder.find_token(secret) if secret else None
+    session = session_behind(finder, secret, True)
+    return session.identity if session else None
 
 
 def _guarded(scope: Scope) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -21,6 +21,8 @@ from instantstart.faces.api.problems import HttpProblem, crashed, response
 
 MAX_BODY_BYTES = 1024 * 1024
 MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+#: told of what is refused here, before the answer leaves
+Refused = Callable[[Scope, problems.Problem], Awaitable[None]]
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -67,9 +69,10 @@ def _without_port(host: str) -> str:
 class Gate:
     """ASGI layer; see the module. Refusals of a WebSocket are answered as an HTTP refusal of the handshake."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, refused: Refused | None = None) -> None:
         self._app = app
         self._names = Names(settings)
+        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -82,6 +85,8 @@ class Gate:
         sender = _Sender(send, request_id, secure=scope.get("scheme") in ("https", "wss"))
         refusal = self._refusal(scope, headers)
         if refusal is not None:
+            if self._refused is not None:
+                await self._refused(scope, refusal)
             await refuse(refusal, scope, receive, sender)
             return
         await self._pass(scope, receive, sender, request_id)

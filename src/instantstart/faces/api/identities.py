@@ -1,40 +1,25 @@
-"""The routes of who may enter: sign in and out, who am I, tokens, and the audit log."""
+"""The routes of who may enter: people and agents, their roles, and the tokens they enter with."""
 
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from instantstart.base import patterns, problems
-from instantstart.capabilities.doors import Admin, Kind, Role, RoomDep, Viewer
-from instantstart.faces.api.auth import COOKIE, Attempts, address_of, cookie_of
-from instantstart.faces.api.problems import HttpProblem
-from instantstart.store.records import AuditFilter, AuditRow, IdentityRow
+from instantstart.capabilities.doors import Admin, Kind, Role, RoomDep
+from instantstart.faces.api.sessions import IdentityPath
+from instantstart.store.records import IdentityFilter, IdentityRow
 
-router = APIRouter(tags=["identities"])
+router = APIRouter(prefix="/tokens", tags=["identities"])
 
-_deciding = threading.Lock()  # two revocations at once must not take the last administrator's tokens
-
-
-class SignIn(BaseModel):
-    """How to begin a console session: with the one-time code of a sign-in link, or with a token."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
-
-    code: Annotated[str | None, Field(default=None, min_length=8, max_length=128, description="The code of a one-time sign-in link.")]
-    token: Annotated[str | None, Field(default=None, min_length=8, max_length=256, description="A token (ist_...).")]
-
-    @model_validator(mode="after")
-    def one_of_them(self) -> SignIn:
-        """Exactly one of the two is given."""
-        if (self.code is None) == (self.token is None):
-            raise ValueError("needs either code or token")
-        return self
+Name = Annotated[str, Field(min_length=1, max_length=80, pattern=patterns.PRINTABLE, description="Who or what will use it.")]
+Note = Annotated[str | None, Field(default=None, max_length=300, pattern=patterns.ONE_LINE, description="What it is for, or whom to ask.")]
+Days = Annotated[int | None, Field(default=None, ge=1, le=3650, description="Days until it ends; left out: it does not.")]
+_ROLE = "viewer looks, operator acts, admin also manages tokens and forgets clusters."
 
 
 class NewToken(BaseModel):
@@ -42,12 +27,13 @@ class NewToken(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    name: Annotated[str, Field(min_length=1, max_length=80, pattern=patterns.PRINTABLE, description="Who or what will use it.")]
-    role: Annotated[Role, Field(strict=False, description="viewer looks, operator acts, admin also manages tokens and forgets clusters.")]
+    name: Name
+    role: Annotated[Role, Field(strict=False, description=_ROLE)]
     kind: Annotated[
         Kind, Field(default=Kind.person, strict=False, description="A person, or an agent, which can neither approve nor be an admin.")
     ]
-    expires_in_days: Annotated[int | None, Field(default=None, ge=1, le=3650, description="Days until it ends; left out: it does not.")]
+    expires_in_days: Days
+    note: Note
 
     @model_validator(mode="after")
     def agents_are_not_admins(self) -> NewToken:
@@ -57,141 +43,146 @@ class NewToken(BaseModel):
         return self
 
 
-@dataclass(frozen=True)
-class Me:
-    """The caller as the server sees it."""
+class ChangeToken(BaseModel):
+    """What to change of an identity; what is left out stays as it is."""
 
-    id: str
-    name: str
-    role: Role
-    kind: Kind
-    face: str
-    selected_cluster: str | None
-    simulated: bool
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    name: Annotated[str | None, Field(default=None, min_length=1, max_length=80, pattern=patterns.PRINTABLE, description="Another name.")]
+    role: Annotated[Role | None, Field(default=None, strict=False, description=f"Another role, at once: {_ROLE}")]
+    note: Note
+    disabled: Annotated[bool | None, Field(default=None, description="true keeps it out, and ends its sessions, until it is false again.")]
 
 
-@dataclass(frozen=True)
-class Session:
-    """A console session; its secret is in the cookie only."""
+class RotateToken(BaseModel):
+    """Ask for a new token in place of the old one."""
 
-    identity: IdentityRow
-    expires_at: dt.datetime
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    expires_in_days: Days
 
 
 @dataclass(frozen=True)
 class IdentityList:
-    """Every identity, ended ones too."""
+    """One page of identities, ended ones too. ``cursor`` asks for the next one."""
 
     items: tuple[IdentityRow, ...]
+    cursor: str | None
 
 
 @dataclass(frozen=True)
 class CreatedToken:
-    """A new identity and its token, which is shown this once."""
+    """An identity and its token, which is shown this once."""
 
     identity: IdentityRow
     token: str
 
 
-@dataclass(frozen=True)
-class AuditPage:
-    """One page of the audit log, newest first. ``cursor`` asks for the next one."""
+class IdentityQuery(BaseModel):
+    """Which identities to list."""
 
-    items: tuple[AuditRow, ...]
-    cursor: str | None
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-
-@router.post("/session", operation_id="session_create", summary="Sign in", status_code=201)
-def create_session(request: Request, response: Response, room: RoomDep, ask: SignIn) -> Session:
-    """Begin a console session: sets an HttpOnly cookie. The one route that needs no identity."""
-    attempts: Attempts = request.app.state.sign_in_attempts
-    address = address_of(request.scope)
-    if attempts.exhausted(address):
-        raise HttpProblem(429, "Too many failed sign-ins from this address; wait a minute.")
-    identities = room.store.identities
-    identity = identities.consume_code(ask.code) if ask.code else identities.find_token(ask.token)
-    if identity is None:
-        attempts.failed(address)
-        detail = (
-            "The sign-in link was used already or has ended." if ask.code else "The token is not known here, has expired or was revoked."
-        )
-        raise problems.Unauthenticated(
-            "identity.sign_in_failed", detail, hint="Start the server again for a new link, or sign in with a token."
-        )
-    attempts.succeeded(address)
-    secret, expires_at = identities.create_session(identity.id)
-    secure = request.url.scheme == "https"
-    seconds = int((expires_at - room.clock.now()).total_seconds())
-    response.set_cookie(COOKIE, secret, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict")
-    return Session(identity, expires_at)
+    role: Annotated[Role | None, Field(default=None, description="Only this role.")]
+    kind: Annotated[Kind | None, Field(default=None, description="Only people, or only agents.")]
+    state: Annotated[
+        Literal["active", "disabled", "expired", "revoked"] | None, Field(default=None, description="Only those that are so now.")
+    ]
+    text: Annotated[str | None, Field(default=None, max_length=100, pattern=patterns.ONE_LINE, description="In the name, note or id.")]
+    sort: Annotated[
+        Literal["created_at", "name", "role", "kind", "last_used_at"], Field(default="created_at", description="What they are ordered by.")
+    ]
+    descending: Annotated[bool, Field(default=False, description="The other way round.")]
+    limit: Annotated[int, Field(default=100, ge=1, le=200, description="Most identities to answer.")]
+    cursor: Annotated[str | None, Field(default=None, max_length=400, description="The cursor of the page before.")]
 
 
-@router.delete("/session", operation_id="session_delete", summary="Sign out", status_code=204)
-def delete_session(request: Request, response: Response, room: RoomDep, _caller: Viewer) -> None:
-    """End the console session of the cookie. Signed out already: no change."""
-    secret = cookie_of(request.headers)
-    if secret is not None:
-        room.store.identities.revoke_session(secret)
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+@router.get("", operation_id="token_list", summary="List people, agents and tokens")
+def list_tokens(room: RoomDep, _caller: Admin, asked: Annotated[IdentityQuery, Query()]) -> IdentityList:
+    """Who may enter, ended ones too; never a token itself."""
+    wanted = IdentityFilter(asked.role, asked.kind, asked.state, asked.text, asked.sort, asked.descending)
+    page = room.store.identities.page(wanted, asked.limit, asked.cursor)
+    return IdentityList(tuple(page.items), page.cursor)
 
 
-@router.get("/me", operation_id="me_get", summary="Who am I")
-def get_me(room: RoomDep, caller: Viewer) -> Me:
-    """The caller's identity, role and selected cluster."""
-    identity = room.store.identities.find(caller.id)
-    selected = identity.selected_cluster if identity else None
-    return Me(caller.id, caller.name, caller.role, caller.kind, caller.face, selected, room.settings.simulated)
-
-
-@router.get("/tokens", operation_id="token_list", summary="List tokens")
-def list_tokens(room: RoomDep, _caller: Admin) -> IdentityList:
-    """Every token's identity, ended ones too; never the token itself."""
-    return IdentityList(tuple(room.store.identities.list()))
-
-
-@router.post("/tokens", operation_id="token_create", summary="Create a token", status_code=201)
+@router.post("", operation_id="token_create", summary="Create a token", status_code=201)
 def create_token(room: RoomDep, _caller: Admin, ask: NewToken) -> CreatedToken:
     """A new token, shown this once; only its hash is kept."""
-    ends = room.clock.now() + dt.timedelta(days=ask.expires_in_days) if ask.expires_in_days else None
-    identity, token = room.store.identities.create_token(ask.name, str(ask.role), str(ask.kind), ends)
+    ends = _ends(room, ask.expires_in_days)
+    identity, token = room.store.identities.create_token(ask.name, str(ask.role), str(ask.kind), ends, ask.note)
     return CreatedToken(identity, token)
 
 
-@router.delete("/tokens/{identity_id}", operation_id="token_revoke", summary="Revoke a token")
-def revoke_token(
-    room: RoomDep, _caller: Admin, identity_id: Annotated[str, Path(max_length=64, description="Id of the token's identity.")]
-) -> IdentityRow:
-    """End a token and the sessions it began, at once. The last administrator's token is kept."""
-    with _deciding:
+def _ends(room: Any, days: int | None) -> dt.datetime | None:
+    return room.clock.now() + dt.timedelta(days=days) if days else None
+
+
+@router.get("/{identity_id}", operation_id="token_get", summary="Get a person or agent")
+def get_token(room: RoomDep, _caller: Admin, identity_id: IdentityPath) -> IdentityRow:
+    """One identity: role, kind, last use, end; never the token itself."""
+    return _known(room, identity_id)
+
+
+@router.patch("/{identity_id}", operation_id="token_update", summary="Change a person or agent")
+def update_token(room: RoomDep, _caller: Admin, identity_id: IdentityPath, ask: ChangeToken) -> IdentityRow:
+    """Rename, note, disable or enable, or give another role, which holds at once. One administrator stays."""
+    with room.store.transaction(lock="administrators"):
+        known = _known(room, identity_id)
+        _check_change(room, known, ask)
+        changes: dict[str, Any] = {name: str(value) for name in ("name", "role") if (value := getattr(ask, name)) is not None}
+        if "note" in ask.model_fields_set:
+            changes["note"] = ask.note or None
+        if ask.disabled is False:
+            changes["disabled_at"] = None
+        changed: IdentityRow = room.store.identities.change(identity_id, changes)
+        return room.store.identities.disable(identity_id) if ask.disabled else changed
+
+
+def _check_change(room: Any, known: IdentityRow, ask: ChangeToken) -> None:
+    if known.revoked_at is not None:
+        raise problems.Conflict("identity.revoked", "That identity was revoked, which is for good.", hint="Create another.")
+    if ask.role is Role.admin and known.kind == Kind.agent:
+        violation = problems.Violation("/role", "An agent cannot be an administrator.")
+        raise problems.Invalid("request.invalid", violation.message, title="The request is not valid", fields=[violation])
+    if known.issuer is not None and (ask.role or ask.name):
+        raise problems.Conflict(
+            "identity.vouched_elsewhere",
+            "The name and role of this person come from the identity provider, at each sign-in.",
+            hint="Change the claim there, or INSTANTSTART_OIDC_ROLES; to keep somebody out, disable.",
+        )
+    if ask.disabled or ask.role not in (None, Role.admin):
+        keep_one_admin(room, known.id)
+
+
+@router.post("/{identity_id}:rotate", operation_id="token_rotate", summary="Rotate a token")
+def rotate_token(request: Request, room: RoomDep, _caller: Admin, identity_id: IdentityPath, ask: RotateToken) -> CreatedToken:
+    """A new token for the same identity, shown this once. The old one and every other session of it end at once."""
+    known = _known(room, identity_id)
+    if known.revoked_at is not None or known.issuer is not None:
+        why = "was revoked" if known.revoked_at else "signs in at the identity provider and has no token"
+        raise problems.Conflict("identity.no_token", f"{known.name} {why}.", hint="Create a token.")
+    own = getattr(request.state, "session_id", None)
+    identity, token = room.store.identities.rotate(identity_id, _ends(room, ask.expires_in_days), own)
+    return CreatedToken(identity, token)
+
+
+@router.delete("/{identity_id}", operation_id="token_revoke", summary="Revoke a token")
+def revoke_token(room: RoomDep, _caller: Admin, identity_id: IdentityPath) -> IdentityRow:
+    """End an identity, its token and its sessions, at once and for good. The last administrator's token is kept."""
+    with room.store.transaction(lock="administrators"):
         keep_one_admin(room, identity_id)
         revoked: IdentityRow = room.store.identities.revoke(identity_id)
     return revoked
 
 
+def _known(room: Any, identity_id: str) -> IdentityRow:
+    known: IdentityRow | None = room.store.identities.find(identity_id)
+    if known is None:
+        raise problems.NotFound("identity.unknown", f"There is no identity {identity_id}.")
+    return known
+
+
 def keep_one_admin(room: Any, identity_id: str) -> None:
-    """Raises Conflict when revoking ``identity_id`` would leave nobody who can make tokens."""
-    now = room.clock.now()
-    alive = [i for i in room.store.identities.list() if not i.revoked_at and (i.expires_at is None or i.expires_at > now)]
-    admins = [i.id for i in alive if i.role == Role.admin]
-    if admins == [identity_id]:
+    """Raises Conflict when without ``identity_id`` nobody is left who can make tokens (store.identities.administrators says who counts)."""
+    if list(room.store.identities.administrators()) == [identity_id]:
         raise problems.Conflict("identity.last_admin", "This is the last administrator's token.", hint="Create another admin token first.")
-
-
-class AuditQuery(BaseModel):
-    """Which lines to list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    identity: Annotated[str | None, Field(default=None, max_length=64, description="Only calls of this identity.")]
-    face: Annotated[str | None, Field(default=None, max_length=16, description="Only calls through this face: api, console, cli or mcp.")]
-    operation_id: Annotated[str | None, Field(default=None, max_length=64, description="Only calls that began or touched this operation.")]
-    limit: Annotated[int, Field(default=50, ge=1, le=200, description="Most lines to answer.")]
-    cursor: Annotated[str | None, Field(default=None, max_length=200, description="The cursor of the page before.")]
-
-
-@router.get("/audit", operation_id="audit_list", summary="List the audit log")
-def list_audit(room: RoomDep, _caller: Admin, asked: Annotated[AuditQuery, Query()]) -> AuditPage:
-    """Who changed what, through which face, with which answer."""
-    wanted = AuditFilter(caller=asked.identity, face=asked.face, operation_id=asked.operation_id)
-    page = room.store.audit.list(wanted, limit=asked.limit, cursor=asked.cursor)
-    return AuditPage(tuple(page.items), page.cursor)

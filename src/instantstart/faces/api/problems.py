@@ -36,6 +36,8 @@ _OTHER = problems.Invalid("request.refused", "The request was refused.")
 class HttpProblem(problems.Problem):
     """A refusal with an HTTP status of its own (400, 404, 405, 413, 415, 421, 429)."""
 
+    retry_after_seconds = RETRY_AFTER_SECONDS
+
     def __init__(self, status: int, detail: str | None = None, *, hint: str | None = None) -> None:
         told = _HTTP.get(status, _OTHER)
         super().__init__(told.code, detail or told.detail, hint=hint)

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from instantstart.base import log, problems
 from instantstart.capabilities.doors import RoomDep, Viewer
-from instantstart.faces.api import auth
+from instantstart.faces.api import admission, auth
 from instantstart.faces.api.operations import OperationId
 from instantstart.operations.record import TERMINAL, Operation, OperationStatus
 from instantstart.store.records import EventRow
@@ -34,8 +34,6 @@ CLOSE_ENDED = 4000
 CLOSE_PROBLEM = 4404
 #: and with this one when its token was revoked or its session ended meanwhile
 CLOSE_UNAUTHENTICATED = 4401
-#: how often an open socket's right to be open is looked at (real seconds)
-ADMISSION_SECONDS = 2.0
 _AT_REST = TERMINAL | {OperationStatus.blocked, OperationStatus.awaiting_approval}
 _OPERATION: TypeAdapter[Operation] = TypeAdapter(Operation)
 _EVENTS: TypeAdapter[Sequence[EventRow]] = TypeAdapter(Sequence[EventRow])
@@ -91,9 +89,9 @@ async def stream_operation(socket: WebSocket, operation_id: str, after: int = 0)
 async def until_refused(socket: WebSocket, identities: auth.Finder) -> None:
     """Raises Unauthenticated once what opened the socket would not open it any more."""
     while True:
-        if not await auth.still_admitted(identities, socket.headers):
-            raise problems.Unauthenticated("identity.ended", "The token was revoked or the session has ended.", hint="Sign in again.")
-        await asyncio.sleep(ADMISSION_SECONDS)
+        if not await admission.still_admitted(identities, socket.headers):
+            raise admission.ended()
+        await asyncio.sleep(admission.LOOK_SECONDS)
 
 
 async def until_gone(socket: WebSocket) -> None:
