@@ -174,6 +174,8 @@ def listen(host: str, port: int) -> socket.socket:
 def _run(room: Room, app: FastAPI, listening: socket.socket) -> int:
     import uvicorn
 
+    from instantstart.faces.api import wire
+
     class Server(uvicorn.Server):
         """uvicorn that says when it is ready, whose signals end it with status 0, and that serves on while a balancer turns away."""
 
@@ -201,7 +203,7 @@ def _run(room: Room, app: FastAPI, listening: socket.socket) -> int:
     proxies = [each.strip() for each in room.settings.trusted_proxies.split(",") if each.strip()]
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, ws_max_size=65536,
-        proxy_headers=bool(proxies), forwarded_allow_ips=proxies,
+        proxy_headers=bool(proxies), forwarded_allow_ips=proxies, http=wire.Bounded,
     )  # fmt: skip
     server = Server(config)
     server.run(sockets=[listening])

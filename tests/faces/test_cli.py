@@ -269,6 +269,16 @@ def test_control_characters_of_others_never_reach_the_terminal(run: Run, signed:
     assert "[bold]not markup[/bold]" in out
 
 
+@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_programs_get_the_same_words_and_a_terminal_none_that_move_it(run: Run, signed: Any, form: str, read: Callable[[str], Any]) -> None:
+    hostile = "\x9b31mred \u202egnp.exe \x1b[2J 演示 👩‍👩‍👧 \u2028end"
+    operation, _ = signed.room.engine.start("cluster.create", {}, caller="x", cluster="words")
+    signed.room.engine.move(operation.id, "running", hostile)
+    out = run("operation", "events", operation.id, "-o", form)[1]
+    assert [c for c in out if not c.isprintable() and c != "\n"] == []
+    assert hostile in [each["message"] for each in read(out)]
+
+
 @pytest.mark.parametrize("agent", ["kiro", "claude", "generic"])
 @pytest.mark.parametrize("way", ["http", "stdio", "container"])
 def test_an_agents_configuration_is_whole_and_holds_no_secret(capsys: pytest.CaptureFixture[str], agent: str, way: str) -> None:

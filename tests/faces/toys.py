@@ -22,6 +22,7 @@ from instantstart.base import problems
 from instantstart.base.clock import Clock
 from instantstart.base.settings import Settings
 from instantstart.capabilities.doors import DryRun, IdempotencyKey, Operator, RoomDep, Viewer
+from instantstart.faces.api import wire
 from instantstart.faces.api.app import build
 from instantstart.faces.mcp.mount import Mount
 from instantstart.operations.record import Operation, OperationStatus, StageStatus, StageView
@@ -32,6 +33,8 @@ HOST = "http://127.0.0.1:3099"
 
 class ToyEngine:
     """Keeps operations in memory; ``move`` is what a worker would do."""
+
+    holds_its_name = True
 
     def __init__(self) -> None:
         self._operations: dict[str, Operation] = {}
@@ -171,7 +174,7 @@ def listening(folder: Path) -> Iterator[Running]:
 @contextlib.contextmanager
 def behind_a_socket(app: FastAPI, room: Any) -> Iterator[Running]:
     """``app`` on a free port of the loopback; the store is closed at the end."""
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2, http=wire.Bounded))
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [made]}, daemon=True)

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from tests.kube.scripted import TEAR, Asked, Reply, Wire, status
@@ -18,6 +19,7 @@ from instantstart.base.clock import Clock
 from instantstart.kube.client import Door, KubeCluster, LogQuery, Propagation
 from instantstart.kube.cluster_ref import ClusterRef
 from instantstart.kube.connect import KubeGateway
+from instantstart.kube.kinds import Kind
 
 
 class Tokens:
@@ -257,3 +259,17 @@ def test_an_unreadable_authority_is_told(wire: Wire, tokens: Tokens) -> None:
     with pytest.raises(problems.Broken) as found:
         KubeGateway(tokens).cluster(dataclasses.replace(wire.ref, ca_pem="nonsense"))
     assert found.value.code == "kubernetes.bad_ca"
+
+
+@pytest.mark.parametrize("name", ["../../kube-system/secrets", "a/b", "x?watch=1", "a#b", "a\tb", "ü", "%2e%2e"])
+def test_no_name_becomes_another_address(name: str) -> None:
+    path = Kind("", "v1", "Pod", "pods", namespaced=True).path(name, name)
+    assert len(path.split("/")) == 7
+    assert not set(path) & set("?#\t")
+    assert unquote(path.split("/")[4]) == name
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_dots_are_no_name(name: str) -> None:
+    with pytest.raises(problems.Invalid):
+        Kind("", "v1", "Pod", "pods", namespaced=True).path("default", name)

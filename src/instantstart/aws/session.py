@@ -199,7 +199,9 @@ class AwsGateway:
             )
         with self._lock:
             if name not in self._regions:
-                self._regions[name] = Aws(self._session, name)
+                made = Aws(self._session, name)
+                made.partition  # noqa: B018 - asked for what it raises: a region of no partition is a wrong request
+                self._regions[name] = made
             return self._regions[name]
 
     def warm(self) -> None:

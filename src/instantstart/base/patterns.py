@@ -5,7 +5,7 @@ from __future__ import annotations
 from instantstart.base.names import TAG_PATTERN
 
 TAG = TAG_PATTERN
-REGION = r"^[a-z]{2}(-[a-z]+)+-\d$"
+REGION = r"^[a-z]{2,5}(-[a-z]{2,12}){1,3}-\d{1,2}$"
 VPC_ID = r"^vpc-[0-9a-f]{8,17}$"
 SUBNET_ID = r"^subnet-[0-9a-f]{8,17}$"
 ZONE = r"^[a-z0-9-]+$"

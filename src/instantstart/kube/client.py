@@ -16,7 +16,7 @@ from instantstart.base import problems
 from instantstart.kube import errors
 from instantstart.kube.cluster_ref import ClusterRef
 from instantstart.kube.connection import READ_SECONDS, Ask, Connection
-from instantstart.kube.kinds import Kind, Kinds
+from instantstart.kube.kinds import Kind, Kinds, segment
 
 Resource = dict[str, Any]
 Resources = list[Resource]
@@ -71,7 +71,8 @@ class Door:
         """The proxy path at the API server."""
         plural = {"Service": "services", "Pod": "pods"}[self.kind]
         prefix = "https:" if self.scheme == "https" else ""
-        return f"/api/v1/namespaces/{self.namespace}/{plural}/{prefix}{self.name}:{self.port}/proxy/{path.lstrip('/')}"
+        where = f"/api/v1/namespaces/{segment(self.namespace)}/{plural}/{prefix}{segment(self.name)}:{self.port}"
+        return f"{where}/proxy/{path.lstrip('/')}"
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,18 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from instantstart.base import problems
+
+
+def segment(name: str) -> str:
+    """``name`` as one part of an address, whatever is in it. Raises Invalid for what would be another address."""
+    if name in (".", ".."):
+        raise problems.Invalid("kubernetes.name_invalid", f"{name!r} is no name of a Kubernetes object.")
+    return quote(name, safe=":")
 
 
 @dataclass(frozen=True)
@@ -32,9 +40,9 @@ class Kind:
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root]
         if self.namespaced and namespace:
-            parts.append(f"namespaces/{namespace}")
+            parts.append(f"namespaces/{segment(namespace)}")
         parts.append(self.plural)
-        parts.extend(part for part in (name, subresource) if part)
+        parts.extend(segment(part) for part in (name, subresource) if part)
         return "/".join(parts)
 
 

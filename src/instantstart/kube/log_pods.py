@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from instantstart.kube.cache import Source
+from instantstart.kube.kinds import segment
 from instantstart.kube.shapes import ContainerStatus, Pod
 
 
@@ -64,7 +65,7 @@ class Choice:
 
 def source(choice: Choice) -> Source[PodLogs]:
     """What to copy for a choice."""
-    return Source(f"/api/v1/namespaces/{choice.namespace}/pods", Pod, brief, choice.selectors())
+    return Source(f"/api/v1/namespaces/{segment(choice.namespace)}/pods", Pod, brief, choice.selectors())
 
 
 def brief(pod: Pod) -> PodLogs:

@@ -57,9 +57,17 @@ def data(value: Any, form: Format) -> None:
         import yaml  # takes a while to load and is seldom wanted
 
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)
+        if text != _printable(text):  # the same value, with what could move a terminal's cursor or turn its words written as escapes
+            text = yaml.safe_dump(value, sort_keys=False, allow_unicode=False, default_flow_style=False)
     else:
-        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        text = as_json(value)
     sys.stdout.write(text)
+
+
+def as_json(value: Any) -> str:
+    """``value`` as JSON whose texts are printable: control and direction characters are escapes, letters of all scripts stay."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text) + "\n"
 
 
 def rows(items: Sequence[Row], columns: Columns, form: Format, empty: str = "Nothing to show.") -> None:
@@ -142,6 +150,11 @@ def moment(value: str | None) -> str:
     return dt.datetime.fromisoformat(value).astimezone().strftime("%Y-%m-%d %H:%M:%S") if value else "-"
 
 
+def is_past(value: str) -> bool:
+    """Whether an ISO moment is over by this machine's clock."""
+    return dt.datetime.fromisoformat(value) <= dt.datetime.now(dt.UTC)
+
+
 def note(text: str) -> None:
     """Say something that is not the answer. Its lines are not broken: they may be commands."""
     err().print(Text(_printable(text)), soft_wrap=True)
@@ -151,7 +164,7 @@ def problem(told: problems.Problem | Mapping[str, Any], form: Format = Format.ta
     """Print a problem: what, why, each wrong field, what to do. With ``-o json|yaml`` the document itself."""
     document = told.document() if isinstance(told, problems.Problem) else dict(told)
     if form is not Format.table:
-        err().file.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        err().file.write(as_json(document))
         return
     console = err()
     console.print(Text.assemble(("Error: ", "bold red"), _printable(str(document.get("detail") or document.get("title")))))

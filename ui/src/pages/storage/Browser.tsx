@@ -31,6 +31,10 @@ export function Browser({ cluster }: { cluster: string }) {
   );
 }
 
+/** A folder as the address of a link: anybody may name one "javascript:" or "//elsewhere", which must stay a place on this page. */
+const folderLink = (prefix: string) => `#${encodeURIComponent(prefix)}`;
+const folderOf = (href: string) => decodeURIComponent(href.slice(1));
+
 function Listing({ cluster }: { cluster: string }) {
   const [typed, setTyped] = useState("");
   const [place, setPlace] = useState({ bucket: "", prefix: "" });
@@ -42,7 +46,7 @@ function Listing({ cluster }: { cluster: string }) {
     ...(read.data?.objects ?? []).map((each) => ({ key: each.key, folder: false, size: each.size_bytes, at: each.modified_at })),
   ];
   const parts = place.prefix.split("/").filter(Boolean);
-  const crumbs = [{ text: read.data?.bucket ?? (place.bucket || "data bucket"), href: "" }, ...parts.map((text, index) => ({ text, href: `${parts.slice(0, index + 1).join("/")}/` }))];
+  const crumbs = [{ text: read.data?.bucket ?? (place.bucket || "data bucket"), href: folderLink("") }, ...parts.map((text, index) => ({ text, href: folderLink(`${parts.slice(0, index + 1).join("/")}/`) }))];
   return (
     <SpaceBetween size="m">
       <form
@@ -62,7 +66,7 @@ function Listing({ cluster }: { cluster: string }) {
         ariaLabel="Folders"
         onFollow={(event) => {
           event.preventDefault();
-          setPlace({ ...place, prefix: event.detail.href });
+          setPlace({ ...place, prefix: folderOf(event.detail.href) });
         }}
       />
       <Table

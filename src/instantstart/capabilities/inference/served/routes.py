@@ -23,7 +23,7 @@ def list_served_models(
     room: RoomDep,
     _caller: Viewer,
     cluster: ClusterPath,
-    namespace: Annotated[str, Query(max_length=63, description="Only of this namespace.")] = "",
+    namespace: Annotated[str, Query(max_length=63, pattern=patterns.ONLY_NAMESPACE, description="Only of this namespace.")] = "",
     contains: Annotated[str, Query(max_length=100, description="Only names that contain this.")] = "",
     path: Annotated[served.Path | None, Query(description="Only of this path.")] = None,
     limit: Annotated[int, Query(ge=1, le=200, description="Most to answer.")] = 50,

@@ -1,0 +1,82 @@
+"""A ready cluster in a sandbox and the product's own process before it: what is tried to be broken into."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from tests.clusters.conftest import QUICK
+from tests.clusters.processes import ControlPlane
+from tests.clusters.worlds import SandboxProcess
+
+from instantstart_sandbox.world.settings import Settings as Weather
+
+RATE = 120.0
+TAG = "demo"
+TYPE, ZONE = "ml.g5.8xlarge", "usw2-az2"
+
+
+@dataclass
+class Ground:
+    """The process, its sandbox, and callers of every role. ``tag`` is the ready cluster."""
+
+    plane: ControlPlane
+    sandbox: SandboxProcess
+    tag: str = TAG
+    _tokens: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return self.plane.url
+
+    def make_token(self, role: str, kind: str = "person", **more: Any) -> dict[str, Any]:
+        """A new identity: its id and its token."""
+        return dict(self.plane.call("POST", "/tokens", {"name": f"{role} {kind}", "role": role, "kind": kind, **more}))
+
+    def token(self, role: str, kind: str = "person") -> str:
+        """The token of a role, made once."""
+        if (role, kind) not in self._tokens:
+            self._tokens[role, kind] = str(self.make_token(role, kind)["token"])
+        return self._tokens[role, kind]
+
+    def sign(self, role: str = "admin", kind: str = "person") -> dict[str, str]:
+        """Headers of a role."""
+        return {"Authorization": f"Bearer {self.token(role, kind)}"}
+
+    def ask(self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> httpx2.Response:
+        """Any request to the process, as an administrator unless ``headers`` say otherwise."""
+        signed = self.sign() if headers is None else headers
+        return httpx2.request(method, f"{self.url}{path}", headers=dict(signed), timeout=60, **more)
+
+    def log(self) -> str:
+        """All that the process has written."""
+        return (self.plane.folder / "control-plane.log").read_text(errors="replace")
+
+
+@contextlib.contextmanager
+def standing(folder: Path, settings: Mapping[str, str] | None = None, *, cluster: bool = True) -> Iterator[Ground]:
+    """The world, made and taken away. ``cluster``: with a ready cluster in it."""
+    sandbox = SandboxProcess(folder / "world", RATE)
+    sandbox.start()
+    plane = ControlPlane(folder / "house", sandbox, {"INSTANTSTART_RATE_LIMIT_PER_SECOND": "0", **(settings or {})})
+    try:
+        sandbox.admin("settings", **{**Weather().dump(), **QUICK})
+        plane.start()
+        ground = Ground(plane, sandbox)
+        if cluster:
+            _make_cluster(ground)
+        yield ground
+    finally:
+        plane.stop()
+        sandbox.stop()
+
+
+def _make_cluster(ground: Ground) -> None:
+    ask = {"tag": TAG, "zone": ZONE, "instance_type": TYPE, "instance_count": 1}
+    made = ground.plane.follow(ground.plane.call("POST", "/clusters", ask)["id"])
+    assert made["status"] == "succeeded", made["problem"]
