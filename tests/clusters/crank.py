@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,6 +71,8 @@ class Crank:
     def __init__(self, room: Any, sandbox: SandboxProcess) -> None:
         self.room, self.sandbox = room, sandbox
         self.discard: Discard = lambda stage, outcome: False
+        #: of the wall, each time when virtual time passes: for what processes of this machine do
+        self.real_pause_seconds = 0.0
         #: called before each look of a stage: what goes on in the world meanwhile
         self.before_look: Callable[[Turned, str], None] = lambda turned, stage: None
 
@@ -110,6 +113,7 @@ class Crank:
 
     def _tick(self, turned: Turned, standing: _Standing) -> None:
         if standing.next_at > turned.seconds:
+            time.sleep(self.real_pause_seconds)
             self.sandbox.warp(standing.next_at - turned.seconds)
             turned.seconds = standing.next_at
             for aws in self.room.aws._regions.values():

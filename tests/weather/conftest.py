@@ -27,7 +27,9 @@ def station(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
         patch.setattr(ExponentialBackoff, "delay_amount", lambda self, context: 0.0)
         patch.setattr(connection, "LONGEST_PAUSE_SECONDS", 0.0)
         patch.setattr(connection, "DOWN_SECONDS", 0.0)
-        made.room = main.compose(Settings(data_dir=tmp_path_factory.mktemp("house"), bundles_dir=bundles(), region=REGION))
+        made.room = main.compose(
+            Settings(data_dir=tmp_path_factory.mktemp("house"), bundles_dir=bundles(), region=REGION, hub_url=made.sandbox.hub)
+        )
         yield made
         made.room.kube.close()
         made.room.store.close()

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 
 from tests.clusters.crank import Turned
-from tests.weather import report
+from tests.weather import report, scenarios
 from tests.weather.ground import QUICK, Ground
 from tests.weather.profiles import Profile
-from tests.weather.scenarios import SCENARIOS, Scenario, journey, scenario
+from tests.weather.scenarios import SCENARIOS, Scenario, scenario
 
 from instantstart_sandbox.world.settings import Settings as SandboxSettings
 
@@ -28,10 +28,14 @@ class Course:
 
 
 def courses() -> tuple[Course, ...]:
-    """The journey through every workflow, and one course for each workflow that stands by itself. All end with a deletion."""
+    """The journey, and the courses of the slices that need more than a cluster or stand by themselves. All end with a deletion."""
+    names = dict.fromkeys(each.course for each in SCENARIOS)
+    return tuple(_course(name, scenarios.course(name)) for name in names)
+
+
+def _course(name: str, members: tuple[Scenario, ...]) -> Course:
     deletion = scenario("cluster.delete")
-    alone = tuple(Course(each.workflow, (each, deletion), each.after) for each in SCENARIOS if not each.in_journey)
-    return (Course("journey", journey()), *alone)
+    return Course(name, members if members[-1] is deletion else (*members, deletion), members[0].after)
 
 
 Worlds = dict[str, list[str]]
@@ -58,7 +62,7 @@ def run(ground: Ground, course: Course, profile: Profile, expected: Worlds | Non
             profile.mend(ground)
             ground.crank.retry(turned)
         stuck = turned.status != "succeeded"
-        world = found[each.workflow] = [] if stuck else ground.world(each.differs)
+        world = found[each.workflow] = [] if stuck else ground.world_after(each)
         if expected is not None:
             verdict = report.difference(world, expected[each.workflow]) if not stuck else "not reached"
             seconds = round(time.monotonic() - began)
@@ -95,8 +99,7 @@ def _in_weather(ground: Ground, each: Scenario, profile: Profile) -> tuple[Turne
 
     How it ended, the codes it stood blocked with, and what is wrong with that: a reason that is not this weather's, no next step.
     """
-    if each.before is not None:
-        each.before(ground)
+    ground.prepare(each)
     spec = each.spec(ground)
     profile.begin(ground)
     if profile.between is not None:

@@ -28,6 +28,8 @@ TYPE, ZONE = "ml.g5.8xlarge", "usw2-az2"
 _UNSTABLE = frozenset({"Event", "Pod", "ReplicaSet", "EndpointSlice", "Endpoints", "Lease", "ControllerRevision"})
 #: after this, what the world does by itself (an add-on that finds its first node) is done
 _SETTLED_SECONDS = 300.0
+#: between two looks at pods that are processes (of the wall): what they do takes its time, however fast the virtual clock runs
+_PAUSE_SECONDS = 0.1
 _LONG_ID = re.compile(r"\b(i|ip|hyperpod-i|rtb|subnet|vpc|sg|eni|igw|nat|eipalloc|vpce|ng)-[0-9a-f-]{8,40}\b")
 
 #: the same world with shorter waits: its order and its unkindness stay, the looks that see nothing new are fewer
@@ -44,6 +46,7 @@ QUICK = {
     "cluster_software_update_seconds": 60.0,
     "nat_gateway_seconds": 20.0,
     "mlflow_serves": False,
+    "check_answers": True,
 }
 
 
@@ -69,9 +72,22 @@ class Ground:
 
     def run(self, what: Scenario, until: str | None = None) -> Turned:
         """Ask for a workflow and turn it to its end, or until a stage is done."""
+        self.prepare(what)
+        return self.crank.run(what.declared, what.spec(self), until)
+
+    def prepare(self, what: Scenario) -> None:
+        """What happens outside before a workflow is asked for, and what goes on beside it."""
         if what.before is not None:
             what.before(self)
-        return self.crank.run(what.declared, what.spec(self), until)
+        self.crank.real_pause_seconds = _PAUSE_SECONDS if what.processes else 0.0
+        if what.beside is not None:
+            begun = self.run(what.beside, until=what.beside.declared.stages()[0].name)
+            assert begun.problem is None, begun.problem
+            self.crank.turn(begun, ticks=2)
+
+    def world_after(self, what: Scenario) -> list[str]:
+        """The world as a workflow leaves it."""
+        return self.world(what.differs) + (what.sees(self) if what.sees is not None else [])
 
     def make(self, workflows: Iterable[str]) -> None:
         """Run workflows in fair weather, each to its good end."""

@@ -37,7 +37,7 @@ class House:
 
     def __init__(self, folder: Path, ground: Ground, settings: Mapping[str, str] | None = None) -> None:
         self.ground, self.settings = ground, dict(settings or {})
-        self.plane = ControlPlane(folder, ground.sandbox, self.settings)
+        self.plane, self._beside = ControlPlane(folder, ground.sandbox, self.settings), ""
 
     def start(self) -> None:
         """Start it, with the clusters registered that the ground's rooms know."""
@@ -50,11 +50,22 @@ class House:
 
     def ask(self, what: Scenario) -> str:
         """Ask for a workflow through its route; the operation's id. A destructive one is planned first, for its approval."""
+        beside = self.begin_beside(what)
         method, path, query, body = _request(self.plane.document(), what, self.ground)
+        path = path.replace("{operation_id}", beside)
         if query.pop("approval", None) is not None:
             query["approval"] = self.plane.call(method, path, body, **query, dry_run=True)["approval"]
         answer = self.plane.call(method, path, body, **query)
         return str(answer["id"] if "id" in answer else answer["operations"][0]["id"])
+
+    def begin_beside(self, what: Scenario) -> str:
+        """What goes on beside a workflow, asked for once; its operation's id. Empty: nothing does."""
+        if what.beside is not None and not self._beside:
+            if what.beside.before is not None:
+                what.beside.before(self.ground)
+            self._beside = self.ask(what.beside)
+            self.reaches(self._beside, what.beside.declared.stages()[-1].name, ended=False)
+        return self._beside
 
     def follow(self, operation: str) -> dict[str, Any]:
         """The operation at rest; when the engine has grown cautious after many kills, a person retries."""
@@ -90,6 +101,7 @@ class House:
         where it was killed.
         """
         struck: list[Strike] = []
+        self.begin_beside(what)
         rules = self._arm([], when)
         operation = self.ask(what)
         while True:
@@ -138,11 +150,12 @@ def _request(document: dict[str, Any], what: Scenario, ground: Ground) -> tuple[
             if told.get("operationId") != what.operation_id:
                 continue
             names = {p["name"]: p["in"] for p in told.get("parameters", ())}
-            filled = re.sub(r"\{(\w+)\}", lambda match: str(what.path.get(match[1], spec.get(match[1]))), path)
+            filled = re.sub(r"\{(\w+)\}", lambda match: str(what.path.get(match[1], spec.get(match[1], match[0]))), path)
             query = {name: spec[name] for name, place in names.items() if place == "query" and spec.get(name) is not None}
             if "approval" in names:
                 query["approval"] = ""  # the plan gives it
-            body = what.body if what.body is not None else _body(document, told, spec)
+            asked = what.body(ground) if callable(what.body) else what.body
+            body = asked if asked is not None else _body(document, told, spec)
             return method.upper(), filled.removeprefix("/api/v1"), query, body
     raise LookupError(f"no route is called {what.operation_id}; say its door in the scenario of {what.workflow}")
 

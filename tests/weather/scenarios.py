@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
-from tests.weather import derive, outside
+from tests.weather import derive, outside, serving, sharing, training
 
 from instantstart.capabilities.workflows import WORKFLOWS
 from instantstart.operations.declare import Workflow
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tests.weather.ground import Ground
 
 Asks = Mapping[str, Any] | Callable[["Ground"], Mapping[str, Any]]
+#: virtual seconds in a real one, where the real control plane is met
+_RATE, _RATE_OF_PROCESSES = 60.0, 15.0
 #: a whole cluster: what most workflows need before them
 WHOLE = ("cluster.create",)
 
@@ -40,16 +42,31 @@ class Scenario:
     #: parts of the world's lines that two right runs may differ in (regular expressions, replaced by ``*``)
     differs: tuple[str, ...] = ()
     #: the body of its route, when that is no part of the spec
-    body: Mapping[str, Any] | None = None
+    body: Asks | None = None
     #: codes of Problems after which a person asks anew (a purchase is sent once, whatever the weather)
     anew: frozenset[str] = frozenset()
-    #: False: it may be run only by itself, not in the journey of all workflows one after another
-    in_journey: bool = True
+    #: workflows of one course are met one after another, each in the world that those before it left; its own name: by itself
+    course: str = "journey"
+    #: pods that it waits for are processes of this machine, whose seconds are the wall's
+    processes: bool = False
+    #: what goes on beside it, and is asked for first
+    beside: Scenario | None = None
+    #: lines that its world has beside what every world tells
+    sees: Callable[[Ground], list[str]] | None = None
+    #: what people outside take away before the account must be empty
+    tidy: Callable[[Ground], None] | None = None
+    #: why it cannot be met on this machine; empty: it can
+    lacks: Callable[[], str] = str
 
     @property
     def declared(self) -> Workflow:
         """The declaration."""
         return BY_NAME[self.workflow]
+
+    @property
+    def rate(self) -> float:
+        """Virtual seconds in a real one."""
+        return _RATE_OF_PROCESSES if self.processes else _RATE
 
     @property
     def operation_id(self) -> str:
@@ -86,22 +103,41 @@ def _nodes(**more: Any) -> Asks:
     return lambda ground: {"nodes": outside.instances(ground, GROUP)[:1], **more}
 
 
+_SLOWLY = Scenario("model.download", asks=training.LARGE_MODEL, before=training.slow_hub, processes=True)
+
 #: workflows that are covered elsewhere, and why
-ELSEWHERE: dict[str, str] = {
-    "model.download": "needs a model hub beside AWS and Kubernetes; its job runs as a process (tests/storage)",
-    "download.cancel": "stands on model.download",
-    **dict.fromkeys(("training_job.submit", "training_job.delete"), "need an operator; pods run as processes (tests/training)"),
-    "mlflow.share": "needs MLflow's own server on both sides, a process of this machine (tests/training)",
-    **dict.fromkeys(
-        (
-            *("model_deployment.create", "model_deployment.update", "model_deployment.scale", "model_deployment.delete"),
-            *("model_pool.create", "model_pool.scale", "model_pool.delete", "model_binding.create", "model_binding.delete"),
-            *("sglang_router.create", "sglang_router.delete", "autoscaler.create", "autoscaler.delete"),
-            *("inference_endpoint.create", "inference_endpoint.update", "inference_endpoint.delete"),
-        ),
-        "its servers run as processes of this machine (tests/inference)",
-    ),
+ELSEWHERE: dict[str, str] = {}
+
+#: what stands before some courses: workflows under names of their own
+PREPARATIONS: dict[str, Scenario] = {
+    "three_workers": Scenario("instance_group.scale", asks={"group": "workers", "instance_count": 3}),
+    "training_operator": Scenario("feature.enable", asks={"feature": "training_operator", "ask": {"enabled": True}}),
+    "inference_operator": Scenario("feature.enable", asks={"feature": "inference_operator", "ask": {"enabled": True}}),
 }
+_TRAINS = (*WHOLE, "training_operator")
+_SERVES = (*WHOLE, "three_workers", "inference_operator")
+_DEPLOYED = (*_SERVES, "model_deployment.create")
+_POOL_MADE = (*_SERVES, "model_pool.create")
+_BOUND = (*_POOL_MADE, "model_binding.create")
+_ENDPOINT = (*_SERVES, "inference_endpoint.create")
+
+
+_SHARED: dict[str, Any] = {
+    "before": sharing.serve_two,
+    "sees": sharing.copies,
+    "tidy": sharing.take_down,
+    "lacks": sharing.lacks,
+    "processes": True,
+}
+
+
+def _served(workflow: str, after: tuple[str, ...], asks: Asks, **more: Any) -> Scenario:
+    return Scenario(workflow, after, asks, course="serving", processes=True, **more)
+
+
+def _managed(workflow: str, after: tuple[str, ...], wish: serving.Wish, **more: Any) -> Scenario:
+    return Scenario(workflow, after, wish.asks, course="endpoints", processes=True, body=wish.body, **more)
+
 
 #: in the order of the journey: each stands on what those before it have made
 SCENARIOS: tuple[Scenario, ...] = (
@@ -136,24 +172,45 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("mlflow_app.create", asks=outside.tracking("app", MLFLOW), body={"name": MLFLOW}),
     Scenario("mlflow_access.grant", after=_TRACKED, asks={"kind": "app", "name": MLFLOW, "namespaces": ["default", "kube-public"]}),
     Scenario("mlflow.delete", after=_TRACKED, asks=outside.tracked("app", MLFLOW)),
-    Scenario("cluster.create", after=(), in_journey=False),
-    Scenario("cluster.import", after=(), before=outside.make_foreign_eks, asks=outside.foreign_eks, in_journey=False),
+    Scenario("training_job.submit", _TRAINS, training.JOB, course="training"),
+    Scenario("training_job.delete", (*_TRAINS, "training_job.submit"), training.end, course="training"),
+    Scenario("model.download", asks=training.MODEL, course="downloads", processes=True),
+    Scenario("download.cancel", asks=training.download, beside=_SLOWLY, differs=(training.FETCHED,), course="downloads", processes=True),
+    Scenario("mlflow.share", WHOLE, sharing.asked, path={"kind": "app", "name": sharing.HERE}, course="sharing", **_SHARED),
+    _served("model_deployment.create", _SERVES, serving.DEPLOYMENT),
+    _served("model_deployment.update", _DEPLOYED, {**serving.DEPLOYMENT, "env": {"LEVEL": "debug"}}),
+    _served("model_deployment.scale", _DEPLOYED, {**serving.NAMED, "replicas": 2}),
+    _served("sglang_router.create", _DEPLOYED, serving.ROUTER),
+    _served("autoscaler.create", _DEPLOYED, serving.AUTOSCALER, before=serving.prometheus),
+    _served("autoscaler.delete", (*_DEPLOYED, "autoscaler.create"), serving.SCALED),
+    _served("sglang_router.delete", (*_DEPLOYED, "sglang_router.create"), serving.ROUTED),
+    _served("model_deployment.delete", _DEPLOYED, serving.NAMED),
+    _served("model_pool.create", _SERVES, serving.POOL),
+    _served("model_binding.create", _POOL_MADE, {**serving.POOLED, "business": "chat", "workers": 1}),
+    _served("model_pool.scale", _BOUND, {**serving.POOLED, "workers": 1}),
+    _served("model_binding.delete", _BOUND, {**serving.POOLED, "business": "chat"}),
+    _served("model_pool.delete", _POOL_MADE, serving.POOLED),
+    _managed("inference_endpoint.create", _SERVES, serving.CREATED, before=serving.put_model),
+    _managed("inference_endpoint.update", _ENDPOINT, serving.CHANGED),
+    _managed("inference_endpoint.delete", _ENDPOINT, serving.ENDED),
+    Scenario("cluster.create", after=(), course="cluster.create"),
+    Scenario("cluster.import", after=(), before=outside.make_foreign_eks, asks=outside.foreign_eks, course="cluster.import"),
     Scenario(
         "feature.disable",
         after=_FSX,
         asks={"feature": "fsx_csi"},
         door="feature_update",
         body={"fsx_csi": {"enabled": False}},
-        in_journey=False,
+        course="feature.disable",
     ),
-    Scenario("training_plan.buy", after=(), asks=outside.offering, anew=_BOUGHT_UNKNOWN, in_journey=False),
+    Scenario("training_plan.buy", after=(), asks=outside.offering, anew=_BOUGHT_UNKNOWN, course="training_plan.buy"),
     Scenario("cluster.delete", asks={"delete_data": True}),
 )
 
 
 def scenario(workflow: str) -> Scenario:
     """The scenario of a workflow. Raises LookupError when it has none."""
-    found = next((each for each in SCENARIOS if each.workflow == workflow), None)
+    found = PREPARATIONS.get(workflow) or next((each for each in SCENARIOS if each.workflow == workflow), None)
     if found is None:
         raise LookupError(f"workflow {workflow} has no scenario; add a line to tests/weather/scenarios.py")
     return found
@@ -161,7 +218,12 @@ def scenario(workflow: str) -> Scenario:
 
 def journey() -> tuple[Scenario, ...]:
     """Every workflow that may follow another, in order: from an empty account to an empty account."""
-    return tuple(each for each in SCENARIOS if each.in_journey)
+    return course("journey")
+
+
+def course(name: str) -> tuple[Scenario, ...]:
+    """The workflows of one course, in order."""
+    return tuple(each for each in SCENARIOS if each.course == name)
 
 
 def faults_of_the_table() -> list[str]:
@@ -170,5 +232,10 @@ def faults_of_the_table() -> list[str]:
     told = [f"workflow {name} has no scenario: add a line to SCENARIOS" for name in BY_NAME if name not in (*have, *ELSEWHERE)]
     told += [f"scenario {name} is of no workflow" for name in have if name not in BY_NAME]
     told += [f"workflow {name} has two scenarios" for name in set(have) if have.count(name) > 1]
-    told += [f"{each.workflow} is after {name}, which has no scenario" for each in SCENARIOS for name in each.after if name not in have]
+    told += [
+        f"{each.workflow} is after {name}, which has no scenario"
+        for each in SCENARIOS
+        for name in each.after
+        if name not in (*have, *PREPARATIONS)
+    ]
     return told

@@ -20,7 +20,6 @@ from tests.weather.house import House
 from tests.weather.scenarios import Scenario, scenario
 from tests.weather.selection import EVERYTHING, MAIN, SHORT, mains, representatives
 
-RATE = 60.0
 #: one workflow that is short: each day
 DAILY = (SHORT, "hold")
 #: INSTANTSTART_KILL_RUNS=20: that many runs of the main job under random kills; two of each workflow otherwise
@@ -57,9 +56,11 @@ class Runs:
 
     def house(self, what: Scenario) -> House:
         """The world laid out, and a control plane on it."""
+        if reason := what.lacks():
+            pytest.skip(reason)
         for each in self.houses:
             each.plane.stop()
-        self.houses.append(House(self.folder / f"house{len(self.houses)}", self.station.ground(what.after, RATE)))
+        self.houses.append(House(self.folder / f"house{len(self.houses)}", self.station.ground(what.after, what.rate)))
         if what.before is not None:
             what.before(self.houses[-1].ground)
         self.houses[-1].start()
@@ -76,7 +77,7 @@ class Runs:
             house, operation = self.begin(what)
             seen = house.follow(operation)
             assert seen["status"] == "succeeded", seen["problem"]
-            self.undisturbed[what.workflow] = house.ground.world(what.differs)
+            self.undisturbed[what.workflow] = house.ground.world_after(what)
         return self.undisturbed[what.workflow]
 
     def judge(self, what: Scenario, house: House, operation: str, points: list[tuple[str, int]]) -> None:
@@ -84,7 +85,7 @@ class Runs:
         seen = house.follow(operation)
         if seen["problem"] and seen["problem"]["code"] in what.anew:
             seen = house.follow(house.ask(what))
-        world = house.ground.world(what.differs)
+        world = house.ground.world_after(what)
         verdict = report.difference(world, self.expected(what))
         ended = seen["status"] if seen["status"] == "succeeded" else f"{seen['status']}: {seen['problem']}"
         report.add("crash", what.workflow, [report.Row(what.workflow, point, ended, verdict, kills) for point, kills in points])

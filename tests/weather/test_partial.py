@@ -52,6 +52,8 @@ def emptiness() -> list[list[str]]:
 
 
 def _delete(ground: Ground, empty: list[str], what: Scenario, point: str) -> None:
+    if what.tidy is not None:
+        what.tidy(ground)
     gone: Turned = ground.run(scenario("cluster.delete"))
     verdict = report.difference(ground.world(), empty)
     report.add("partial", what.workflow, [report.Row(what.workflow, point, gone.status, verdict)])
@@ -66,6 +68,8 @@ def _empty(station: Station, emptiness: list[list[str]]) -> list[str]:
 
 
 def _laid_out(station: Station, what: Scenario) -> Ground:
+    if reason := what.lacks():
+        pytest.skip(reason)
     return station.ground(what.after) if what.after else station.empty()
 
 
