@@ -165,6 +165,14 @@ def test_a_silent_rollback_is_a_failure_with_old_and_new(made: Turned, door: Doo
     assert shown["endpoint"]["why"].startswith("It was rolled back and serves other settings than it shows: worker.args is asked as")
     assert [link["status"] for link in shown["links"] if link["name"] == "operator"] == ["failed"]
     assert shown["next_step"]
+    assert [(d["setting"], d["asked"]) for d in shown["differs"]] == [("server.args", wanted)]
+    assert door.pointers("PATCH", ONE, {"as_serving": True, "replicas": 2}) == {"/as_serving"}
+    plan = door.well(200, "PATCH", ONE, {"as_serving": True}, dry_run="true")
+    assert [line.split(":")[0] for line in plan["change"]] == ["server.args"]
+    turned_well(stand, door.well(202, "PATCH", ONE, {"as_serving": True}))
+    again = door.get(ONE)
+    assert (again["differs"], again["settings"]["server"]["args"]) == ([], shown["differs"][0]["served"])
+    assert door.well(200, "PATCH", ONE, {"as_serving": True})["endpoint"]["name"] == "qwen", "it is so already"
 
 
 @pytest.mark.slow

@@ -52,11 +52,9 @@ Quantity = Annotated[str, Field(max_length=20, pattern=patterns.QUANTITY)]
 Cpu = Annotated[Quantity, Field(description="CPU of each pod. Left out: its share of the node.")]
 Memory = Annotated[Quantity, Field(description="Memory of each pod, shared memory included. Left out: its share of the node.")]
 SharedMemory = Annotated[Quantity, Field(description="Shared memory (/dev/shm) of a pod. Left out: half of its memory, 32Gi at most.")]
+VariableName = Annotated[str, Field(min_length=1, max_length=200, pattern=patterns.VARIABLE)]
 Environment = Annotated[
-    dict[
-        Annotated[str, Field(min_length=1, max_length=200, pattern=patterns.VARIABLE)],
-        Annotated[str, Field(max_length=4096)],
-    ],
+    dict[VariableName, Annotated[str, Field(max_length=4096)]],
     Field(max_length=100, description="Environment variables. No tokens: they go into Secrets."),
 ]
 Secret = Annotated[str, Field(min_length=1, max_length=253, pattern=patterns.KUBERNETES_NAME)]

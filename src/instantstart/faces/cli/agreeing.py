@@ -1,4 +1,4 @@
-"""What destroys is begun after its plan was shown and agreed to."""
+"""The one way of asking a person: what destroys or disturbs is begun after its plan was shown and agreed to."""
 
 from __future__ import annotations
 
@@ -16,22 +16,36 @@ from instantstart.faces.cli.steps import How, begin, show_plan
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; the plan is still shown.")]
 
 
-def begin_agreed(http: Client, call: tuple[str, str], how: How, yes: bool, body: Mapping[str, Any] | None = None) -> None:
-    """Show the plan of a request, ask, and begin it with the plan's approval. A dry run ends with the plan."""
+def begin_agreed(
+    http: Client, call: tuple[str, str], how: How, yes: bool, body: Mapping[str, Any] | None = None, typed: str | None = None
+) -> None:
+    """Show the plan of a request, ask, and begin it with the plan's approval. A dry run ends with the plan.
+
+    A change whose plan needs no approval is not asked about. ``typed``: a name that must be typed, for what is lost with it.
+    """
     method, path = call
     if how.dry_run:
         begin(http, method, path, how, body)
         return
     plan = http.call(method, path, body=body, query={**how.query, "dry_run": True})
-    agree(plan, yes)
+    if method == "DELETE" or plan.get("approval"):
+        agree(plan, yes, typed)
     begin(http, method, path, How(how.wait, how.output, query={**how.query, "approval": plan.get("approval")}), body)
 
 
-def agree(plan: Mapping[str, Any], yes: bool) -> None:
-    """Show a plan and ask whether to go on. Raises Invalid when nobody is there to answer, and no ``--yes``."""
+def agree(plan: Mapping[str, Any], yes: bool, typed: str | None = None) -> None:
+    """Show a plan and ask whether to go on. Raises Invalid when it is not agreed to, or nobody is there to answer."""
     show_plan(plan, TABLE, note=True)
+    ask("Go on?", yes, typed)
+
+
+def ask(question: str, yes: bool, typed: str | None = None) -> None:
+    """Ask a person. Raises Invalid ``plan.not_confirmed`` when the answer is no, or nobody is there and no ``--yes``."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise problems.Invalid("plan.not_confirmed", "Nobody is there to agree to the plan.", hint="Look at --dry-run, then add --yes.")
-    typer.confirm("Go on?", abort=True, err=True)
+        raise problems.Invalid("plan.not_confirmed", "Nobody is there to agree to this.", hint="Look at --dry-run, then add --yes.")
+    if typed is None and not typer.confirm(question, err=True):
+        raise problems.Invalid("plan.not_confirmed", "Not agreed to; nothing was changed.")
+    if typed is not None and typer.prompt(f"Type {typed} to go on", err=True) != typed:
+        raise problems.Invalid("plan.not_confirmed", f"That is not {typed}; nothing was changed.")

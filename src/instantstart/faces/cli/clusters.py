@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from instantstart.base import problems
 from instantstart.faces.cli import imports, nodes, show, steps
+from instantstart.faces.cli.agreeing import Yes, ask, begin_agreed
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import begin, cluster_path
 
@@ -106,7 +105,7 @@ def verify(cluster: ClusterArgument = None, wait: Wait = True, output: Output = 
 @app.command()
 def delete(
     cluster: Annotated[str, typer.Argument(help="Tag of the cluster.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts. The plan is still shown.")] = False,
+    yes: Yes = False,
     delete_data: Annotated[bool, typer.Option("--delete-data", help="Delete the bucket that was made for it too.")] = False,
     dry_run: DryRun = False,
     wait: Wait = True,
@@ -114,38 +113,19 @@ def delete(
 ) -> None:
     """Delete a cluster and everything that was made for it. Shows the plan, and asks for the tag to be typed."""
     path = cluster_path(cluster)
-    data = {"delete_data": delete_data or None}
+    how = steps.How(wait, output, dry_run, query={"delete_data": delete_data or None})
     with client() as http:
-        plan = http.call("DELETE", path, query={"dry_run": True, **data})
-        if dry_run:
-            steps.show_plan(plan, output)
-            return
-        steps.show_plan(plan, TABLE, note=True)
-        if not yes:
-            confirm(cluster)
-        how = steps.How(wait=wait, output=output, query={"approval": plan["approval"], **data})
-        begin(http, "DELETE", path, how)
-
-
-def confirm(tag: str) -> None:
-    """The friction before a deletion: type the tag. Raises Invalid when it is not typed, or nobody is there to type."""
-    if not sys.stdin.isatty():
-        raise problems.Invalid(
-            "cluster.not_confirmed", "Nobody is there to confirm the deletion.", hint="Look at --dry-run, then add --yes."
-        )
-    if typer.prompt(f"Type {tag} to delete it", err=True) != tag:
-        raise problems.Invalid("cluster.not_confirmed", "That is not the tag; nothing was deleted.")
+        begin_agreed(http, ("DELETE", path), how, yes, typed=cluster)
 
 
 @app.command()
 def forget(
     cluster: Annotated[str, typer.Argument(help="Tag of the cluster.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     output: Output = TABLE,
 ) -> None:
     """Take a cluster off the list; nothing on AWS changes."""
-    if not yes:
-        confirm(cluster)
+    ask("", yes, typed=cluster)
     with client() as http:
         told = http.call("POST", cluster_path(cluster) + "/forget")
     if output is TABLE:

@@ -9,6 +9,7 @@ import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import show
+from instantstart.faces.cli.agreeing import Yes, ask
 from instantstart.faces.cli.session import TABLE, Output
 
 app = typer.Typer(
@@ -35,12 +36,11 @@ def restore(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A file that `database backup` wrote.")],
     data_dir: DataDir = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     output: Output = TABLE,
 ) -> None:
     """Put a backup in the place of the database; the old one is kept beside it. Stop the server first."""
-    if not yes:
-        typer.confirm("Replace the database of this machine by the backup? What happened since is then missing here.", abort=True, err=True)
+    ask("Replace the database of this machine by the backup? What happened since is then missing here.", yes)
     show.thing(_keeper(context).restore(file, data_dir), output)
 
 

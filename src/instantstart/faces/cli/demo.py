@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ SANDBOX_PORT = 4599
 OK, FAILED = 0, 1
 #: prctl(2): the signal a child gets when its parent is gone
 _PR_SET_PDEATHSIG = 1
+_GUARD_SECONDS = 0.5
 _INSTANCE_TYPE = "ml.g5.8xlarge"
 
 
@@ -58,8 +60,9 @@ def demo(
     for number in (signal.SIGTERM, signal.SIGINT):  # a shell starts background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)  # so that the children end with us
     with contextlib.ExitStack() as stack:
-        aws = stack.enter_context(sandbox(folder, rate, sandbox_port))
-        url, sign_in = stack.enter_context(control_plane(folder, port, rate, aws))
+        guard = stack.enter_context(Guard())
+        aws = stack.enter_context(sandbox(folder, rate, sandbox_port, guard))
+        url, sign_in = stack.enter_context(control_plane(folder, port, rate, aws, guard))
         token = (folder / "control-plane" / "admin-token").read_text().strip()
         http = Client(Context(url, token, "demo"))
         stack.callback(http.close)
@@ -69,13 +72,55 @@ def demo(
             if verified(operation):
                 http.call("POST", f"/clusters/{operation['cluster']}/selection")  # so that the next commands need not name it
             _explain(folder, url, sign_in, aws, operation)
-            _stay()
+            _stay(guard)
     show.note(last_line(operation))
     raise typer.Exit(status)
 
 
+class Guard:
+    """Looks after the children: when one ends before the demo does, the demo ends and says which and why."""
+
+    def __init__(self) -> None:
+        self._watched: list[Process] = []
+        self._lost: Process | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="guard", daemon=True)
+
+    @property
+    def lost(self) -> Process | None:
+        """The child that has ended."""
+        return self._lost
+
+    def watch(self, process: Process) -> None:
+        """From now on its end is the demo's."""
+        self._watched.append(process)
+
+    def __enter__(self) -> Guard:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        """Raises Broken ``demo.process_ended`` for what the death of a child interrupted."""
+        self._over.set()
+        if isinstance(error, KeyboardInterrupt) and self._lost is not None:
+            raise self._problem(self._lost) from None
+
+    def _look(self) -> None:
+        while not self._over.wait(_GUARD_SECONDS):
+            self._lost = next((each for each in self._watched if each.child.poll() is not None), None)
+            if self._lost is not None:
+                os.kill(os.getpid(), signal.SIGINT)  # whatever the demo waits for ends now
+                return
+
+    def _problem(self, lost: Process) -> problems.Broken:
+        status = lost.child.returncode
+        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        hint = f"Its last words are in {lost.log}. The same command goes on from what the folder holds."
+        return problems.Broken("demo.process_ended", f"The {lost.log.stem} {how}; the demo ends.", hint=hint)
+
+
 @contextlib.contextmanager
-def sandbox(folder: Path, rate: float, port: int = SANDBOX_PORT) -> Iterator[dict[str, str]]:
+def sandbox(folder: Path, rate: float, port: int = SANDBOX_PORT, guard: Guard | None = None) -> Iterator[dict[str, str]]:
     """Run the sandbox; the environment that points boto3, aws and kubectl at it."""
     if importlib.util.find_spec("instantstart_sandbox") is None:
         raise problems.NotFound("demo.no_sandbox", "The sandbox is not installed.", hint="pip install 'instantstart[sandbox]'")
@@ -84,6 +129,8 @@ def sandbox(folder: Path, rate: float, port: int = SANDBOX_PORT) -> Iterator[dic
     command = [sys.executable, "-m", "instantstart_sandbox", "serve", "--port", str(port), "--data", str(data), "--rate", str(rate)]
     with _child(command, os.environ, folder / "sandbox.log") as process:
         _await(process, '"ready": true')
+        if guard is not None:
+            guard.watch(process)
         told = json.loads((data / "credentials.json").read_text())
         yield {
             "AWS_ENDPOINT_URL": told["endpoint_url"],
@@ -96,7 +143,7 @@ def sandbox(folder: Path, rate: float, port: int = SANDBOX_PORT) -> Iterator[dic
 
 
 @contextlib.contextmanager
-def control_plane(folder: Path, port: int, rate: float, aws: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def control_plane(folder: Path, port: int, rate: float, aws: Mapping[str, str], guard: Guard | None = None) -> Iterator[tuple[str, str]]:
     """Run the control plane against the sandbox; its address and its one-time sign-in line."""
     bundles = Path(str(importlib.util.find_spec("instantstart_sandbox").origin)).parent / "bundles"  # type: ignore[union-attr]
     mine = {
@@ -109,6 +156,8 @@ def control_plane(folder: Path, port: int, rate: float, aws: Mapping[str, str]) 
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "INSTANTSTART_"))}
     with _child([sys.executable, "-m", "instantstart", "serve"], {**kept, **aws, **mine}, folder / "control-plane.log") as process:
         _await(process, "Administrator's token")
+        if guard is not None:
+            guard.watch(process)
         lines = process.log.read_text().splitlines()
         yield _after(lines, "InstantStart is ready: "), _after(lines, "Sign in once, within 10 minutes: ")
 
@@ -166,10 +215,14 @@ def _program() -> str:
     return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
 
 
-def _stay() -> None:
-    with contextlib.suppress(KeyboardInterrupt):
+def _stay(guard: Guard) -> None:
+    """Until Ctrl-C, or until a child is gone."""
+    try:
         while True:
             time.sleep(3600)
+    except KeyboardInterrupt:
+        if guard.lost is not None:
+            raise
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import show, steps, watch
+from instantstart.faces.cli.agreeing import Yes, agree
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import cluster_path
@@ -21,7 +22,6 @@ Configuration = Annotated[
     str | None, typer.Option("--configuration", help="Configuration values of the add-on, as JSON; merged into those it has.")
 ]
 Set = Annotated[list[str] | None, typer.Option("--set", help="A further field of the feature, as name=value, such as memory_percent=40.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts. The plan is still shown.")]
 
 
 @app.command("list")
@@ -147,9 +147,7 @@ def _update(http: Client, path: str, body: dict[str, Any], how: steps.How, *, ye
         steps.show_plan(planned, how.output)
         return
     if planned.get("approval"):
-        steps.show_plan(planned, TABLE, note=True)
-        if not yes and not typer.confirm("Go on?", err=True):
-            raise problems.Invalid("feature.not_confirmed", "Not confirmed; nothing was changed.")
+        agree(planned, yes)
     told = http.call("PATCH", path, body=body, query={"approval": planned.get("approval")})
     if not told["changed"]:
         show.note("Already so; nothing was started.") if how.output is TABLE else show.data(told, how.output)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import show, steps
+from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.paths import joined, part
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import Checks, Spec, asked, begin, cluster_path
 
@@ -23,7 +23,6 @@ Group = Annotated[str, typer.Argument(help="Name of the instance group.")]
 Labels = Annotated[list[str] | None, typer.Option("--label", help="key=value; may be given again. The whole set. --label '' removes all.")]
 Taints = Annotated[list[str] | None, typer.Option("--taint", help="key=value:Effect; may be given again. The whole set.")]
 Drain = Annotated[int | None, typer.Option("--drain-minutes", min=0, max=1440, help="How long pods get to leave.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts. The plan is still shown.")]
 Scripts = Annotated[str | None, typer.Option("--lifecycle-uri", help="S3 folder of the lifecycle scripts.")]
 Script = Annotated[str | None, typer.Option("--lifecycle-script", help="Script in that folder that runs on a new node.")]
 Minimum = Annotated[int | None, typer.Option("--min-count", help="Nodes that must arrive within three hours.")]
@@ -32,7 +31,7 @@ Region = Annotated[str | None, typer.Option(help="AWS region; left out: the serv
 
 def _path(http: Client, cluster: str | None, group: str | None = None) -> str:
     path = cluster_path(chosen_cluster(http, cluster)) + "/instance-groups"
-    return path if group is None else f"{path}/{quote(group, safe='')}"
+    return path if group is None else path + joined(group)
 
 
 def _pairs(given: list[str] | None) -> dict[str, str] | None:
@@ -164,14 +163,7 @@ def scale(
     body = asked(None, instance_count=count, expected_count=expected, drain_minutes=drain_minutes)
     with client() as http:
         path = _path(http, cluster, group) + "/scale"
-        if dry_run:
-            begin(http, "POST", path, steps.How(wait, output, True), body)
-            return
-        plan = http.call("POST", path, body=body, query={"dry_run": True})
-        if plan.get("approval"):
-            steps.show_plan(plan, TABLE, note=True)
-            _confirm(group, yes)
-        begin(http, "POST", path, steps.How(wait, output, query={"approval": plan.get("approval")}), body)
+        begin_agreed(http, ("POST", path), steps.How(wait, output, dry_run), yes, body)
 
 
 @app.command()
@@ -185,28 +177,9 @@ def delete(
     output: Output = TABLE,
 ) -> None:
     """Empty and delete an instance group. Shows the plan, and asks for the name to be typed."""
-    more = {"drain_minutes": drain_minutes}
+    how = steps.How(wait, output, dry_run, query={"drain_minutes": drain_minutes})
     with client() as http:
-        path = _path(http, cluster, group)
-        plan = http.call("DELETE", path, query={"dry_run": True, **more})
-        if dry_run:
-            steps.show_plan(plan, output)
-            return
-        steps.show_plan(plan, TABLE, note=True)
-        _confirm(group, yes)
-        begin(http, "DELETE", path, steps.How(wait, output, query={"approval": plan["approval"], **more}))
-
-
-def _confirm(name: str, yes: bool) -> None:
-    """Have the name typed. Raises Invalid when it is not, or nobody is there to type."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise problems.Invalid(
-            "instance_group.not_confirmed", "Nobody is there to confirm this.", hint="Look at --dry-run, then add --yes."
-        )
-    if typer.prompt(f"Type {name} to go on", err=True) != name:
-        raise problems.Invalid("instance_group.not_confirmed", "That is not the name; nothing was changed.")
+        begin_agreed(http, ("DELETE", _path(http, cluster, group)), how, yes, typed=group)
 
 
 @plans.command("list")
@@ -236,7 +209,7 @@ def _zones(plan: show.Row) -> str:
 def get_plan(name: Annotated[str, typer.Argument(help="Name of the plan.")], region: Region = None, output: Output = TABLE) -> None:
     """Show one training plan."""
     with client() as http:
-        told = http.get(f"/training-plans/{quote(name, safe='')}", region=region)
+        told = http.get(f"/training-plans/{part(name)}", region=region)
     if output is not TABLE:
         show.data(told, output)
         return
@@ -281,10 +254,4 @@ def buy(
     """Buy an offering: charged at once, not cancellable. Shows the price, and asks for the name to be typed."""
     body = asked(None, name=name, offering_id=offering, instance_type=instance_type, instance_count=count, upfront_fee=fee, region=region)
     with client() as http:
-        plan = http.call("POST", "/training-plans", body=body, query={"dry_run": True})
-        if dry_run:
-            steps.show_plan(plan, output)
-            return
-        steps.show_plan(plan, TABLE, note=True)
-        _confirm(name, yes)
-        begin(http, "POST", "/training-plans", steps.How(wait, output, query={"approval": plan["approval"]}), body)
+        begin_agreed(http, ("POST", "/training-plans"), steps.How(wait, output, dry_run), yes, body, typed=name)

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from instantstart.base import problems, terminal
-from instantstart.faces.cli import show
+from instantstart.faces.cli import files, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.paths import joined
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
 from instantstart.faces.cli.storage import models
@@ -41,10 +41,7 @@ def _base(http: Client, cluster: str | None, what: str) -> str:
 
 
 def _one(http: Client, cluster: str | None, what: str, place: tuple[str, str]) -> str:
-    namespace, name = (quote(part, safe="") for part in place)
-    if not namespace or not name:
-        raise problems.Invalid("endpoint.name", "Neither namespace nor name may be empty.")
-    return f"{_base(http, cluster, what)}/{namespace}/{name}"
+    return _base(http, cluster, what) + joined(*place)
 
 
 @endpoints.command("list")
@@ -72,6 +69,9 @@ def get_endpoint(name: Name, namespace: Namespace = "default", cluster: Cluster 
         return
     show.thing(told["endpoint"], output)
     show.rows(told["links"], {"LINK": "name", "STATUS": "status", "DETAIL": "detail"}, output)
+    if told["differs"]:
+        show.rows(told["differs"], {"ROLLED BACK": "setting", "ASKED": "asked", "SERVED": "served"}, output)
+        show.note(f"Ask for what is served: instantstart endpoint update {name} -n {namespace} --as-serving")
     show.thing({**told["settings"], "invoke_url": told["invoke_url"], "next_step": told["next_step"]}, output)
 
 
@@ -131,6 +131,7 @@ def update_endpoint(
     instance_type: Types = None,
     accelerators: Accelerators = None,
     replicas: Replicas = None,
+    as_serving: Annotated[bool, typer.Option("--as-serving", help="Alone: ask for what is served now, after a roll-back.")] = False,
     cluster: Cluster = None,
     file: Spec = None,
     dry_run: DryRun = False,
@@ -139,7 +140,7 @@ def update_endpoint(
 ) -> None:
     """Change an endpoint; what is left out stays. In --file, null takes a setting away."""
     given = asked(file)
-    body = given | asked(None, instance_types=instance_type, replicas=replicas)
+    body = given | asked(None, instance_types=instance_type, replicas=replicas, as_serving=as_serving or None)
     body |= _group("server", given, asked(None, image=image, args=arg, accelerators=accelerators))
     with client() as http:
         begin(http, "PATCH", _one(http, cluster, "inference-endpoints", (namespace, name)), How(wait, output, dry_run), body)
@@ -218,7 +219,7 @@ def call_model(
     """Ask a served model. Its words go to standard output as they come; how fast they were, to standard error."""
     ask = asked(
         None, api=api, prompt=_prompt(prompt, api), system=system, model=model, max_tokens=max_tokens, temperature=temperature, path=path,
-        method=method, timeout_seconds=timeout, body=_json(body),
+        method=method, timeout_seconds=timeout, body=files.json_of(body) if body else None,
     )  # fmt: skip
     with client() as http:
         where = _one(http, cluster, "served-models", (namespace, name)) + "/calls"
@@ -238,15 +239,6 @@ def _prompt(given: str | None, api: str) -> str | None:
     if not read.strip():
         raise problems.Invalid("model_call.prompt", "Nothing is asked: standard input is empty.", hint="Write the question after the name.")
     return read
-
-
-def _json(file: Path | None) -> Any:
-    if file is None:
-        return None
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise problems.Invalid("model_call.file", f"{file} holds no JSON: {error}") from error
 
 
 def _printed(http: Client, path: str, ask: Mapping[str, Any]) -> int:

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from instantstart.base import problems
-from instantstart.faces.cli import show
+from instantstart.faces.cli import files, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.paths import joined
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path, show_plan
 
@@ -26,7 +26,7 @@ app.add_typer(forms, name="form")
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Tag of the cluster; left out: the selected one.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Kubernetes namespace.")]
 JobName = Annotated[str, typer.Argument(help="Name of the job.")]
-Kind = Annotated[str, typer.Option("--kind", help="pytorch, ray_job or ray_cluster.")]
+Kind = Annotated[str | None, typer.Option("--kind", help="pytorch, ray_job or ray_cluster; left out: the kind that bears the name.")]
 Name = Annotated[str | None, typer.Argument(help="Name of the job; may stand in the file.")]
 Image = Annotated[str | None, typer.Option(help="Container image.")]
 InstanceType = Annotated[str | None, typer.Option("--type", "--instance-type", help="Type of the nodes, such as ml.p5.48xlarge.")]
@@ -100,10 +100,8 @@ def list_jobs(
     show.page(told, columns, output, empty="No training jobs.")
 
 
-@app.command("show")
-def show_job(
-    name: JobName, kind: Kind = "pytorch", namespace: Namespace = "default", cluster: Cluster = None, output: Output = TABLE
-) -> None:
+@app.command("get")
+def get_job(name: JobName, kind: Kind = None, namespace: Namespace = "default", cluster: Cluster = None, output: Output = TABLE) -> None:
     """Show one job: why it does not run, what its recovery has cost, its pods, the last events."""
     with client() as http:
         told = http.get(_one(http, cluster, kind, namespace, name))
@@ -119,10 +117,13 @@ def show_job(
     show.rows(told["events"][:10], events, output, empty="No events.")
 
 
+app.command("show", hidden=True)(get_job)  # its name of before
+
+
 @app.command("delete")
 def delete_job(
     name: JobName,
-    kind: Kind = "pytorch",
+    kind: Kind = None,
     namespace: Namespace = "default",
     cluster: Cluster = None,
     yes: Yes = False,
@@ -140,7 +141,7 @@ def resubmit_job(
     name: JobName,
     new_name: Annotated[str | None, typer.Option("--as", help="Another name; left out: name-2, name-3 ...")] = None,
     if_exists: IfExists = None,
-    kind: Kind = "pytorch",
+    kind: Kind = None,
     namespace: Namespace = "default",
     cluster: Cluster = None,
     dry_run: DryRun = False,
@@ -165,7 +166,7 @@ def try_rules(
     """Try the log rules of a file (rules, or a job's log_rules) on a log."""
     told = asked(file)
     rules = told.get("rules") or told.get("log_rules")
-    text = sys.stdin.read() if str(log) == "-" else _read(log)
+    text = files.log_of(log)
     body = {"rules": rules or [], "text": text, **({"seconds_per_line": seconds} if seconds else {})}
     with client() as http:
         result = http.call("POST", "/training-log-rule-trials", body=body)
@@ -216,11 +217,14 @@ def save_form(name: Annotated[str, typer.Argument(help="Name of the form.")], fi
     show.note(f"Kept as {name}. Use it: instantstart job submit --form {shlex.quote(name)}")
 
 
-@forms.command("show")
-def show_form(name: Annotated[str, typer.Argument(help="Name of the form.")], output: Output = show.Format.yaml) -> None:
+@forms.command("get")
+def get_form(name: Annotated[str, typer.Argument(help="Name of the form.")], output: Output = show.Format.yaml) -> None:
     """Show a form that you keep."""
     with client() as http:
         show.data(http.get(_form(name))["content"], show.Format.yaml if output is TABLE else output)
+
+
+forms.command("show", hidden=True)(get_form)  # its name of before
 
 
 @forms.command("delete")
@@ -235,19 +239,23 @@ def _base(http: Client, cluster: str | None) -> str:
     return cluster_path(chosen_cluster(http, cluster)) + "/training-jobs"
 
 
-def _one(http: Client, cluster: str | None, kind: str, namespace: str, name: str) -> str:
-    return f"{_base(http, cluster)}/{quote(kind, safe='')}/{quote(namespace, safe='')}/{quote(name, safe='')}"
+def _one(http: Client, cluster: str | None, kind: str | None, namespace: str, name: str) -> str:
+    base = _base(http, cluster)
+    return base + joined(kind or _kind(http, base, namespace, name), namespace, name)
+
+
+def _kind(http: Client, base: str, namespace: str, name: str) -> str:
+    """The kind of the job that bears a name. Raises NotFound, or Invalid when jobs of several kinds do."""
+    found = sorted({job["kind"] for job in http.pages(base, 1000, namespace=namespace, contains=name) if job["name"] == name})
+    if len(found) > 1:
+        raise problems.Invalid("training_job.kind", f"{name} is a {' and a '.join(found)}.", hint=f"Say which: --kind {found[0]}")
+    if not found:
+        raise problems.NotFound("training_job.unknown", f"There is no training job {namespace}/{name}.", hint="List them: job list")
+    return str(found[0])
 
 
 def _form(name: str) -> str:
-    return f"/saved-forms/training_job/{quote(name, safe='')}"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise problems.Invalid("job.file", f"{path} cannot be read: {error}") from error
+    return f"/saved-forms/training_job{joined(name)}"
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
@@ -12,6 +11,7 @@ from instantstart.base import problems
 from instantstart.faces.cli import show
 from instantstart.faces.cli.agreeing import Yes, agree, begin_agreed
 from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.paths import part
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
 
@@ -39,7 +39,7 @@ def _base(http: Client, cluster: str | None) -> str:
 
 
 def _pool_path(http: Client, cluster: str | None, name: str) -> str:
-    return f"{_base(http, cluster)}/node-pools/{quote(name, safe='')}"
+    return f"{_base(http, cluster)}/node-pools/{part(name)}"
 
 
 def _pairs(texts: list[str] | None) -> dict[str, str] | None:

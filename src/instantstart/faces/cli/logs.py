@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urlsplit
 import typer
 
 from instantstart.base import problems, terminal
-from instantstart.faces.cli import show
+from instantstart.faces.cli import files, show
 from instantstart.faces.cli.client import API, Client
 from instantstart.faces.cli.contexts import Context
 from instantstart.faces.cli.session import TABLE, Output, chosen_cluster, client, context
@@ -128,14 +128,7 @@ def _show(told: Mapping[str, Any], printer: Printer, output: show.Format) -> Non
 
 
 def _save(http: Client, path: str, query: Mapping[str, Any], file: Path) -> None:
-    size = 0
-    try:
-        with file.open("wb") as out:
-            for piece in http.download(f"{path}/download", query):
-                size += out.write(piece)
-    except OSError as error:
-        raise problems.Invalid("log.file", f"{file} cannot be written: {error.strerror}.") from error
-    show.note(f"{size} bytes in {file}.")
+    show.note(f"{files.write(file, http.download(f'{path}/download', query))} bytes in {file}.")
 
 
 # ---------------------------------------------------------------------- following

@@ -42,6 +42,7 @@ from instantstart.faces.cli import (
     support,
 )
 
+    usage,
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 INTERRUPTED = 130
 _STATUS: Mapping[type[problems.Problem], int] = {
@@ -151,16 +152,31 @@ def main(launchers: Launchers | None = None) -> None:
 def run(arguments: Sequence[str], launchers: Launchers | None = None) -> int:
     """Run one command line and answer its exit status. This is the boundary: whatever happens, a sentence and a status."""
     try:
-        typer.main.get_command(app).main(args=list(arguments), prog_name="instantstart", obj=launchers)
-    except SystemExit as ended:  # how the parser ends, with 2 for wrong use
-        return ended.code if isinstance(ended.code, int) else FAILED
+        ended = typer.main.get_command(app).main(args=list(arguments), prog_name="instantstart", obj=launchers, standalone_mode=False)
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else FAILED
+    except usage.Wrong as wrong:
+        return _explain(wrong, arguments)
+    except typer.Abort as abort:
+        interrupted = isinstance(abort.__cause__, KeyboardInterrupt)
+        show.note("Stopped." if interrupted else "Nothing was answered; nothing was changed.")
+        return INTERRUPTED if interrupted else FAILED
     except problems.Problem as problem:
         show.problem(problem, wanted_form(arguments))
         return next((code for kind, code in _STATUS.items() if isinstance(problem, kind)), FAILED)
     except KeyboardInterrupt:
         show.note("Stopped.")
         return INTERRUPTED
-    return OK
+    return ended if isinstance(ended, int) else OK
+
+
+def _explain(wrong: Exception, arguments: Sequence[str]) -> int:
+    """What a wrong command line is told; a bare group shows its help."""
+    if type(wrong).__name__ == "NoArgsIsHelpError":
+        show.note(str(wrong))
+    else:
+        show.problem(usage.refusal(wrong), wanted_form(arguments))
+    return USAGE
 
 
 def wanted_form(arguments: Sequence[str]) -> show.Format:

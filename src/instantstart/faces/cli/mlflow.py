@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
-from instantstart.base import problems
-from instantstart.faces.cli import show
+from instantstart.faces.cli import files, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.paths import part
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
 
@@ -40,7 +39,7 @@ def _base(http: Client, cluster: str | None) -> str:
 
 
 def _one(http: Client, cluster: str | None, name: str, is_app: bool) -> str:
-    return f"{_base(http, cluster)}/mlflow/{'app' if is_app else 'tracking_server'}/{quote(name, safe='')}"
+    return f"{_base(http, cluster)}/mlflow/{'app' if is_app else 'tracking_server'}/{part(name)}"
 
 
 @app.command("list")
@@ -224,7 +223,7 @@ def get_run(
 ) -> None:
     """Show one run in full."""
     with client() as http:
-        show.thing(http.get(f"{_base(http, cluster)}/training-runs/{quote(run_id, safe='')}", tracking=from_), output)
+        show.thing(http.get(f"{_base(http, cluster)}/training-runs/{part(run_id)}", tracking=from_), output)
 
 
 @app.command("compare")
@@ -293,10 +292,5 @@ def export(
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
             return
-        try:
-            with to.open("wb") as file:
-                for piece in pieces:
-                    file.write(piece)
-        except OSError as error:
-            raise problems.Invalid("mlflow.file", f"{to} cannot be written: {error.strerror}") from error
+        files.write(to, pieces)
     show.note(f"Wrote {to}.")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from instantstart.base import problems
 from instantstart.faces.cli import show, steps
+from instantstart.faces.cli.agreeing import Yes, begin_agreed
+from instantstart.faces.cli.paths import part
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import cluster_path
 
@@ -17,7 +17,6 @@ app = typer.Typer(help="Look at, mend, delete and check nodes.", no_args_is_help
 
 Nodes = Annotated[list[str], typer.Argument(help="Nodes: instance ids (i-...), Kubernetes names (hyperpod-i-...) or logical ids.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", "-c", help="Tag of the cluster; left out: the selected one.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts. The plan is still shown.")]
 Drain = Annotated[int | None, typer.Option("--drain-minutes", help="How long pods get to leave within their budgets; 0: no drain.")]
 Group = Annotated[str | None, typer.Option("--group", help="Only this instance group.")]
 Limit = Annotated[int, typer.Option(min=1, max=100, help="Most to show.")]
@@ -67,7 +66,7 @@ def get(
 ) -> None:
     """Show one node: health, faults, addresses, its pods and whose work they are, events, HyperPod's operations."""
     with client() as http:
-        told = http.get(f"{cluster_path(chosen_cluster(http, cluster))}/nodes/{node}")
+        told = http.get(f"{cluster_path(chosen_cluster(http, cluster))}/nodes/{part(node)}")
     if output is not TABLE:
         show.data(told, output)
         return
@@ -234,20 +233,4 @@ def _act(noun: str, cluster: str | None, body: Mapping[str, Any], yes: bool, how
     """Ask for the plan; where it must be approved, show it and ask the person; then begin."""
     with client() as http:
         path = f"{cluster_path(chosen_cluster(http, cluster))}/{noun}"
-        plan = http.call("POST", path, body=body, query={"dry_run": True})
-        if how.dry_run:
-            steps.show_plan(plan, how.output)
-            return
-        if plan.get("approval"):
-            steps.show_plan(plan, TABLE, note=True)
-            if not yes:
-                _confirm()
-        steps.begin(http, "POST", path, steps.How(how.wait, how.output, query={"approval": plan.get("approval")}), body)
-
-
-def _confirm() -> None:
-    """The friction before work is disturbed or data lost. Raises Invalid when nobody says yes."""
-    if not sys.stdin.isatty():
-        raise problems.Invalid("node.not_confirmed", "Nobody is there to say yes to this plan.", hint="Look at --dry-run, then add --yes.")
-    if typer.prompt("Type yes to do it", err=True) != "yes":
-        raise problems.Invalid("node.not_confirmed", "That is not yes; nothing was done.")
+        begin_agreed(http, ("POST", path), how, yes, body)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
 from instantstart.faces.cli import serving, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
+from instantstart.faces.cli.paths import part
 from instantstart.faces.cli.serving import (
     Cluster,
     CommandFile,
@@ -161,5 +161,5 @@ def unbind(
 ) -> None:  # fmt: skip
     """Release the workers of a business and remove its Service."""
     with client() as http:
-        path = f"{serving.one(http, cluster, _WHAT, (namespace, name))}/bindings/{quote(business, safe='')}"
+        path = f"{serving.one(http, cluster, _WHAT, (namespace, name))}/bindings/{part(business)}"
         begin_agreed(http, ("DELETE", path), How(wait, output, dry_run), yes)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
 from instantstart.base import problems
-from instantstart.faces.cli import show
+from instantstart.faces.cli import files, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.paths import joined
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
 
@@ -43,6 +43,8 @@ Cpu = Annotated[str | None, typer.Option(help="CPU of each pod; left out: its sh
 Memory = Annotated[str | None, typer.Option(help="Memory of each pod; left out: its share of the node.")]
 Env = Annotated[list[str] | None, typer.Option("--env", help="NAME=value; may be given again.")]
 AllEnv = Annotated[list[str] | None, typer.Option("--env", help="NAME=value; give every variable again: those not given are taken away.")]
+SetEnv = Annotated[list[str] | None, typer.Option("--set-env", help="NAME=value to add or change; the others stay.")]
+UnsetEnv = Annotated[list[str] | None, typer.Option("--unset-env", help="NAME to take away; the others stay.")]
 TokenSecret = Annotated[str | None, typer.Option("--token-secret", help="Secret with the hub's token.")]
 Volume = Annotated[list[str] | None, typer.Option("--volume", help="claim:/path, or claim:/path:rw; may be given again.")]
 Port = Annotated[int | None, typer.Option(help="Port of the server; left out: as the command says.")]
@@ -55,19 +57,13 @@ def base(http: Client, cluster: str | None, what: str) -> str:
 
 
 def one(http: Client, cluster: str | None, what: str, place: tuple[str, str]) -> str:
-    namespace, name = (quote(part, safe="") for part in place)
-    if not namespace or not name:
-        raise problems.Invalid("serving.name", "Neither namespace nor name may be empty.")
-    return f"{base(http, cluster, what)}/{namespace}/{name}"
+    return base(http, cluster, what) + joined(*place)
 
 
 def command_of(words: list[str] | None, file: Path | None) -> dict[str, Any]:
     """One word is a whole line; several are an argv as this shell already made it. Raises Invalid for a file that cannot be read."""
     if file is not None:
-        try:
-            return {"command": file.read_text(encoding="utf-8")}
-        except (OSError, UnicodeDecodeError) as error:
-            raise problems.Invalid("serving.command_file", f"{file} cannot be read: {error}") from error
+        return {"command": files.text_of(file)}
     if not words:
         return {}
     return {"command": words[0]} if len(words) == 1 else {"argv": words}
@@ -177,16 +173,7 @@ def create_deployment(
         source_ranges=source_range,
     )  # fmt: skip
     with client() as http:
-        _begin(http, ("POST", base(http, cluster, "model-deployments")), How(wait, output, dry_run), yes, body)
-
-
-def _begin(http: Client, call: tuple[str, str], how: How, yes: bool, body: Mapping[str, Any]) -> None:
-    """What opens an address to the internet is agreed to first; everything else is begun at once."""
-    method, path = call
-    if body.get("scheme") == "internet-facing":
-        begin_agreed(http, call, how, yes, body)
-    else:
-        begin(http, method, path, how, body)
+        begin_agreed(http, ("POST", base(http, cluster, "model-deployments")), How(wait, output, dry_run), yes, body)
 
 
 @deployments.command("update")
@@ -202,6 +189,8 @@ def update_deployment(
     cpu: Cpu = None,
     memory: Memory = None,
     env: AllEnv = None,
+    set_env: SetEnv = None,
+    unset_env: UnsetEnv = None,
     token_secret: TokenSecret = None,
     cluster: Cluster = None,
     file: Spec = None,
@@ -213,10 +202,10 @@ def update_deployment(
     """Change a deployment; what is left out stays. --dry-run shows each difference."""
     body = asked(
         file, **command_of(words, command_file), image=image, gpus=gpus, replicas=replicas, instance_types=types, cpu=cpu, memory=memory,
-        env=pairs(env), token_secret=token_secret,
+        env=pairs(env), set_env=pairs(set_env), unset_env=unset_env, token_secret=token_secret,
     )  # fmt: skip
     with client() as http:
-        _begin(http, ("PATCH", one(http, cluster, "model-deployments", (namespace, name))), How(wait, output, dry_run), yes, body)
+        begin_agreed(http, ("PATCH", one(http, cluster, "model-deployments", (namespace, name))), How(wait, output, dry_run), yes, body)
 
 
 @deployments.command("scale")

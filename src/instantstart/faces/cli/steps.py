@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
-from instantstart.base import problems
-from instantstart.faces.cli import show, watch
+from instantstart.faces.cli import files, paths, show, watch
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 
@@ -26,7 +24,9 @@ Bucket = Annotated[str | None, typer.Option(help="An existing S3 bucket to mount
 Checks = Annotated[
     list[str] | None, typer.Option("--deep-health-check", help="InstanceStress or InstanceConnectivity; may be given again.")
 ]
-Spec = Annotated[Path | None, typer.Option("--file", "-f", help="YAML or JSON file with any field of the request; options win over it.")]
+Spec = Annotated[
+    Path | None, typer.Option("--file", "-f", help="YAML or JSON file with any field of the request, or -; options win over it.")
+]
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,12 @@ class How:
 
 def cluster_path(tag: str) -> str:
     """The address of a cluster. Raises Invalid for a tag that would be another address."""
-    if not tag or tag in (".", ".."):
-        raise problems.Invalid("cluster.tag", f"{tag!r} is not the tag of a cluster.")
-    return f"/clusters/{quote(tag, safe='')}"
+    return f"/clusters/{paths.part(tag, 'tag of a cluster')}"
 
 
 def asked(file: Path | None, **options: Any) -> dict[str, Any]:
     """The request body: the file's fields, then every option that was given. Raises Invalid for a file that is no mapping."""
-    told: Any = {}
-    if file is not None:
-        import yaml  # seldom wanted, slow to load
-
-        try:
-            told = yaml.safe_load(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise problems.Invalid("cluster.file", f"{file} cannot be read: {error}") from error
-        if not isinstance(told, dict):
-            raise problems.Invalid("cluster.file", f"{file} must hold fields and values.")
+    told = files.fields_of(file) if file is not None else {}
     return {**told, **{name: value for name, value in options.items() if value not in (None, [])}}
 
 

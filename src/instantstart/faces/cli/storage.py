@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
@@ -12,6 +11,7 @@ from instantstart.base import problems
 from instantstart.faces.cli import show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.paths import joined, part
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
 
@@ -33,7 +33,7 @@ def _base(http: Client, cluster: str | None) -> str:
 
 
 def _claim(http: Client, cluster: str | None, namespace: str, claim: str) -> str:
-    return f"{_base(http, cluster)}/volumes/{quote(namespace, safe='')}/{quote(claim, safe='')}"
+    return f"{_base(http, cluster)}/volumes{joined(namespace, claim)}"
 
 
 @volumes.command("list")
@@ -181,7 +181,7 @@ def cancel_download(
 ) -> None:
     """End a download; files that are complete stay."""
     with client() as http:
-        begin(http, "DELETE", f"{_base(http, cluster)}/downloads/{quote(operation, safe='')}", How(wait, output))
+        begin(http, "DELETE", f"{_base(http, cluster)}/downloads/{part(operation)}", How(wait, output))
 
 
 @models.command("list")
@@ -208,7 +208,7 @@ def put_token(
         hint = "Pipe it in (instantstart model token NAME < file), or call this at a terminal to be asked."
         raise problems.Invalid("hub.token_empty", "No token was given: standard input was empty.", hint=hint)
     with client() as http:
-        path = f"{_base(http, cluster)}/hub-tokens/{quote(namespace, safe='')}/{quote(secret, safe='')}"
+        path = f"{_base(http, cluster)}/hub-tokens{joined(namespace, secret)}"
         told = http.call("PUT", path, body={"token": token})
     show.note(f"Kept in the Secret {told['namespace']}/{told['secret']}.")
 

@@ -70,6 +70,7 @@ def prepare_create(room: Room, where: Site, ask: specs.CreateModelDeployment, st
 def prepare_update(room: Room, where: Site, at: tuple[str, str], ask: specs.UpdateModelDeployment, strict: bool) -> Prepared:
     """model_deployment.update: the present ask with what is given put onto it. Raises NotFound, or Invalid with every violation."""
     namespace, name = at
+    rules.check_variables(ask)
     live = removal.get(where.kube(room), namespace, name)
     present = objects.asked_of(live)
     if present is None:

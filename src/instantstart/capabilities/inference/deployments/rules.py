@@ -134,3 +134,15 @@ def scaled_by(name: str, owner: str) -> problems.Conflict:
         hint="Change the autoscaler's bounds, or delete it first.",
         evidence={"autoscaler": owner},
     )
+
+
+def check_variables(ask: specs.UpdateModelDeployment) -> None:
+    """Raise Invalid when variables are given whole and in parts, or one is both set and taken away."""
+    fields = []
+    for name in ("set_env", "unset_env"):
+        if ask.env is not None and getattr(ask, name):
+            fields.append(problems.Violation(f"/{name}", f"env is the whole of the variables: leave {name} out, or env."))
+    both = sorted(set(ask.set_env or ()) & set(ask.unset_env or ()))
+    fields += [problems.Violation(f"/unset_env/{(ask.unset_env or []).index(n)}", f"{n} is set and taken away at once.") for n in both]
+    if fields:
+        raise problems.Invalid("model_deployment.refused", " ".join(f.message for f in fields), fields=fields)

@@ -57,6 +57,10 @@ class UpdateModelDeployment(Ask):
     memory: server.Memory | None = None
     shared_memory: server.SharedMemory | None = None
     env: server.Environment | None = None
+    set_env: Annotated[server.Environment | None, Field(description="Variables to add or to change; the others stay. Not with env.")] = None
+    unset_env: Annotated[
+        list[server.VariableName] | None, Field(max_length=200, description="Variables to take away; the others stay. Not with env.")
+    ] = None
     token_secret: server.TokenSecret | None = None
     api_key_secret: server.KeySecret | None = None
     volumes: server.Volumes | None = None
@@ -74,7 +78,7 @@ class UpdateModelDeployment(Ask):
 
     def onto(self, present: dict[str, Any]) -> dict[str, Any]:
         """The whole ask that this makes of the present one."""
-        given = self.model_dump(exclude_unset=True)
+        given = self.model_dump(exclude_unset=True, exclude={"set_env", "unset_env"})
         fields = CreateModelDeployment.model_fields
         empty = {k for k, v in given.items() if v is None and not fields[k].is_required()}
         wanted = {k: fields[k].get_default(call_default_factory=True) if k in empty else v for k, v in given.items()}
@@ -82,6 +86,9 @@ class UpdateModelDeployment(Ask):
             wanted["command"] = ""  # the one replaces the other
         if wanted.get("command") and "argv" not in given:
             wanted["argv"] = []
+        if self.set_env or self.unset_env:
+            kept = {name: value for name, value in (present.get("env") or {}).items() if name not in (self.unset_env or ())}
+            wanted["env"] = {**kept, **(self.set_env or {})}
         return {**present, **wanted}
 
 

@@ -12,7 +12,10 @@ from instantstart.ensure import endpoints
 
 Differences = dict[str, tuple[Any, Any]]
 _SHOWN = 300
-AFTER_ROLL_BACK = "Look at its events and the server's log, then ask again with what was wrong put right."
+AFTER_ROLL_BACK = (
+    "Look at its events and the server's log, then ask again with what was wrong put right; or ask for what is served (as_serving), "
+    "so that the failed change is not tried again."
+)
 
 
 @dataclass(frozen=True)
@@ -96,15 +99,42 @@ def rolled_back(name: str, differences: Differences, said: str | None) -> proble
     )
 
 
+@dataclass(frozen=True)
+class ServedOtherwise:
+    """A setting of an endpoint that asks for one thing and serves another."""
+
+    setting: str
+    asked: Any
+    served: Any
+
+
+def served_otherwise(seen: Seen) -> tuple[ServedOtherwise, ...]:
+    """Each setting that is asked and not served, by our names, of an endpoint that the operator calls complete."""
+    found = _other(seen)
+    return tuple(ServedOtherwise(_ours(name), asked, _number(name, now)) for name, (asked, now) in found.items())
+
+
+def _ours(name: str) -> str:
+    return "server.accelerators" if name.startswith("worker.resources.") else name.replace("worker.", "server.", 1)
+
+
+def _number(name: str, value: Any) -> Any:
+    return int(value) if name.startswith("worker.resources.") and str(value).isdigit() else value
+
+
+def _other(seen: Seen) -> Differences:
+    """What is asked and not run, once the operator has looked; somebody's scaling is no roll-back."""
+    settled = endpoints.rolled_back(seen.endpoint) is not None or seen.observed
+    if seen.state != endpoints.COMPLETE or seen.deployment is None or not settled:
+        return {}
+    return not_running({k: v for k, v in (seen.endpoint.get("spec") or {}).items() if k != "replicas"}, seen)
+
+
 def other_than_asked(seen: Seen) -> str | None:
     """What is to be told of an endpoint that serves, and not what it asks for: taken back, by the operator's word or without one."""
     if seen.state != endpoints.COMPLETE or seen.deployment is None:
         return None
-    word = endpoints.rolled_back(seen.endpoint)
-    if word is None and not seen.observed:
-        return None  # a change that the operator has yet to look at
-    asked = {k: v for k, v in (seen.endpoint.get("spec") or {}).items() if k != "replicas"}  # somebody's scaling is no roll-back
-    other = not_running(asked, seen)
+    word, other = endpoints.rolled_back(seen.endpoint), _other(seen)
     if word is None and not other:
         return None
     told = "; ".join(f"{field} is asked as {_short(asked)} and runs as {_short(now)}" for field, (asked, now) in other.items())

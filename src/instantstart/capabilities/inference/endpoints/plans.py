@@ -8,7 +8,7 @@ from typing import Any
 
 from instantstart.base import problems, trees
 from instantstart.base.trees import Tree
-from instantstart.capabilities.inference.endpoints import judging, objects, parts, rules, scene, specs
+from instantstart.capabilities.inference.endpoints import judging, objects, parts, restoring, rules, scene, specs
 from instantstart.capabilities.inference.endpoints.scene import Scene
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
@@ -90,10 +90,8 @@ def prepare_update(room: Room, where: Site, place: tuple[str, str], ask: specs.U
     """What inference_endpoint.update would change. Raises NotFound."""
     here = Scene.of(room, where, *place)
     live = existing(here)
-    before, patch = objects.read(live), ask.model_dump(exclude_unset=True)
-    wanted = trees.merge(before, patch, rules.WHOLE)
-    if patch.get("autoscaling") and "replicas" not in patch:
-        wanted.pop("replicas", None)  # from now on it is the autoscaler's
+    before = objects.read(live)
+    patch, wanted = _wanted(room, here, before, ask)
     foreign = objects.foreign_to_jumpstart(wanted) if live["kind"] == endpoints.JUMPSTART else []
     after, facts = scene.look(here, wanted, False, foreign)
     found = [*rules.fixed(before, after), *rules.changed_by(rules.findings(after, facts), rules.findings(before, facts), patch)]
@@ -110,6 +108,21 @@ def prepare_update(room: Room, where: Site, place: tuple[str, str], ask: specs.U
     change = tuple(f"{name}: {_value(was)} -> {_value(now)}" for name, (was, now) in changed.items())
     plan = Plan(change=change, findings=tuple(found), warnings=tuple(_restarts(before, changed)))
     return Prepared(target, plan, equal=not changed, refusal=refused or rules.refusal(found))
+
+
+def _wanted(room: Room, here: Scene, before: Tree, ask: specs.UpdateInferenceEndpoint) -> tuple[Tree, Tree]:
+    """What is asked, and the settings as they would be with it. Raises Invalid for as_serving beside other settings."""
+    patch = ask.model_dump(exclude_unset=True, exclude={"as_serving"})
+    if ask.as_serving and patch:
+        told = "as_serving asks for what is served now: leave the other settings out."
+        raise problems.Invalid("inference_endpoint.invalid", told, fields=[problems.Violation("/as_serving", told)])
+    if ask.as_serving:
+        wanted = restoring.served(room, here, existing(here))
+        return {name: wanted.get(name) for name in wanted if wanted.get(name) != before.get(name)}, wanted
+    wanted = trees.merge(before, patch, rules.WHOLE)
+    if patch.get("autoscaling") and "replicas" not in patch:
+        wanted.pop("replicas", None)  # from now on it is the autoscaler's
+    return patch, wanted
 
 
 def _tried_change(here: Scene, live: Mapping[str, Any], before: Tree, after: Tree) -> tuple[Tree, list[Finding]]:

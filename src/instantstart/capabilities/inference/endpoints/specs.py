@@ -265,6 +265,8 @@ class CreateInferenceEndpoint(EndpointSettings):
 class UpdateInferenceEndpoint(EndpointSettings):
     """Ask for changes of an endpoint: what is left out stays, also within a group; null takes a setting away."""
 
+    as_serving: bool = Field(False, description="Alone: ask for what is served now, after a change that was rolled back.")
+
 
 class EndpointTarget(Target):
     """Which endpoint: ``kind`` is InferenceEndpointConfig or JumpStartModel."""

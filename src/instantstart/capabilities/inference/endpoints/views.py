@@ -9,6 +9,7 @@ from typing import Any
 
 from instantstart.base import problems, trees
 from instantstart.capabilities.inference.endpoints import judging, objects, parts, told
+from instantstart.capabilities.inference.endpoints.judging import ServedOtherwise
 from instantstart.capabilities.inference.endpoints.told import EndpointLink
 from instantstart.capabilities.paging import page
 from instantstart.capabilities.room import Room
@@ -88,6 +89,8 @@ class EndpointDetail:
     links: tuple[EndpointLink, ...]
     next_step: str | None
     settings: Mapping[str, Any]
+    #: after a roll-back: what is asked beside what is served
+    differs: tuple[ServedOtherwise, ...]
     hostname: str | None
     invoke_url: str | None
     generation: int
@@ -132,6 +135,7 @@ def get_endpoint(room: Room, tag: str, namespace: str, name: str) -> EndpointDet
         links=told.links(kube, seen),
         next_step=_next_step(seen),
         settings=parts.shown(objects.read(live)),
+        differs=judging.served_otherwise(judging.Seen(live, seen.deployment)),
         hostname=address,
         invoke_url=f"https://{trees.get(live, 'spec.tlsConfig.customCertificateConfig.domainName') or address}/{path}" if address else None,
         generation=int(live["metadata"].get("generation", 1)),
