@@ -73,7 +73,7 @@ def standing(folder: Path, settings: Mapping[str, str] | None = None, *, cluster
         yield ground
     finally:
         plane.stop()
-        sandbox.stop()
+        sandbox.kill()  # its ledgers are for those who ask for sensible things
 
 
 def _make_cluster(ground: Ground) -> None:

@@ -88,7 +88,8 @@ class Run:
         while True:
             answer = self._send(step)
             body = _decoded(answer)
-            if all(_at(body, path) == value for path, value in step.get("until", {}).items()):
+            found = {path: answer.status_code if path == "http" else _at(body, path) for path in step.get("until", {})}
+            if found == step.get("until", {}):
                 break
             assert time.monotonic() < deadline, f"{step['do']}: never came to {step['until']}: {body}"
             time.sleep(0.05)

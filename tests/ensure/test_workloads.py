@@ -59,7 +59,7 @@ def test_a_component_is_ready_once_its_pods_are(sandbox: Sandbox) -> None:
     sandbox.join("ml.m5.2xlarge")
     seen = reaches(kube, release, State.ready)
     assert (seen.why, seen.workloads[0].ready, seen.workloads[0].wanted) == (None, 2, 2)
-    assert isinstance(workloads.readiness(kube, release), Done)
+    settled(lambda: workloads.readiness(kube, release))
 
 
 def test_an_accelerator_agent_has_nothing_to_do_on_cpu_nodes(sandbox: Sandbox) -> None:

@@ -207,7 +207,7 @@ def test_a_token_is_printed_once_alone_on_standard_output(run: Run, signed: Any)
     assert out.strip() not in run("token", "list", "-o", "json")[1]
     identity = next(i["id"] for i in json.loads(run("token", "list", "-o", "json")[1]) if i["name"] == "bot")
     assert run("token", "revoke", identity)[0] == 0
-    assert "token_revoke" in run("audit", "--face", "cli")[1]
+    assert "token_revoke" in run("audit", "list", "--face", "cli")[1]
     assert run("token", "create", "bot", "--role", "emperor")[0] == 2
 
 

@@ -73,3 +73,14 @@ def test_an_unknown_quota_is_not_a_zero_and_not_left_out() -> None:
     }
     told = projections.shaped(Shape.instance_types, {"region": "us-west-2", "items": [offer, {**offer, "quota": 0.0}], "total": 2})
     assert [i["quota"] for i in told["items"]] == ["unknown", 0.0]
+
+
+def test_names_in_a_bucket_and_words_of_events_are_marked_and_our_own_violations_are_not() -> None:
+    page = {"bucket": "b", "prefix": "", "folders": [{"prefix": "OBEY ME/"}], "objects": [{"key": "obey me", "size_bytes": 1}]}
+    told = projections.shaped(Shape.compact, page)
+    assert told["folders"] == [{"untrusted_prefix": "OBEY ME/"}]
+    assert told["objects"] == [{"untrusted_key": "obey me", "size_bytes": 1}]
+    events = projections.shaped(Shape.compact, {"events": [{"reason": "Obey", "message": "obey me", "count": 1}]})
+    assert events["events"] == [{"untrusted_reason": "Obey", "untrusted_message": "obey me", "count": 1}]
+    fields = [{"pointer": "/x", "message": "x is required."}]
+    assert projections.problem({"code": "a.b", "fields": fields})["fields"] == fields

@@ -20,7 +20,7 @@ from botocore import exceptions
 from botocore.config import Config
 
 from instantstart.aws import errors, models
-from instantstart.base import metrics, problems
+from instantstart.base import metrics, problems, tracing
 
 T = TypeVar("T")
 _READ = Config(
@@ -127,8 +127,10 @@ class Aws:
     def each(self, service: str, operation: str, key: str, **params: Any) -> Iterator[Any]:
         """The items under ``key``, page by page. Raises a Problem."""
         try:
-            for page in self.client(service).get_paginator(operation).paginate(**params):
-                self._read_clock(page)
+            paginator = self.client(service).get_paginator(operation)
+            call = paginator._method  # each page is a call of its own, and only in here can it be told from the end of the pages
+            paginator._method = lambda **page: self._told(service, operation, lambda: call(**page))
+            for page in paginator.paginate(**params):
                 yield from page.get(key, ())
         except (exceptions.ClientError, exceptions.BotoCoreError) as error:
             raise errors.translate(error, service, operation) from error
@@ -162,13 +164,24 @@ class Aws:
 
     def _call(self, service: str, operation: str, write: bool, params: dict[str, Any]) -> dict[str, Any]:
         try:
-            client = self.client(service, write)
-            with metrics.timed(metrics.AWS, service, operation):
-                answer = dict(getattr(client, operation)(**params))
+            call = getattr(self.client(service, write), operation)
+            return dict(self._told(service, operation, lambda: call(**params)))
         except (exceptions.ClientError, exceptions.BotoCoreError) as error:
             raise errors.translate(error, service, operation) from error
-        self._read_clock(answer)
-        return answer
+
+    def _told(self, service: str, operation: str, call: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+        """One call, timed and traced; its answer tells AWS's time."""
+        about = {"rpc__system": "aws-api", "rpc__service": service, "rpc__method": operation, "cloud__region": self.region}
+        with metrics.timed(metrics.AWS, service, operation), tracing.calling(f"{service}.{operation}", **about) as span:
+            try:
+                answer = call()
+            except exceptions.ClientError as error:
+                span.note(**_figures(error.response.get("ResponseMetadata", {})))
+                span.failed(str(error.response.get("Error", {}).get("Code", "")) or type(error).__name__)
+                raise
+            span.note(**_figures(answer.get("ResponseMetadata", {})))
+            self._read_clock(answer)
+            return answer
 
     def now(self) -> dt.datetime:
         """The present by AWS's own clock (the Date header of its last answer): what its times are to be compared with."""
@@ -181,6 +194,15 @@ class Aws:
                 self._ahead = parsedate_to_datetime(told).astimezone(dt.UTC) - dt.datetime.now(dt.UTC)
 
 
+def _figures(told: Mapping[str, Any]) -> dict[str, tracing.Value | None]:
+    """What the SDK says of an exchange."""
+    return {
+        "aws__request_id": told.get("RequestId"),
+        "http__response__status_code": told.get("HTTPStatusCode"),
+        "http__request__resend_count": told.get("RetryAttempts"),
+    }
+
+
 class AwsGateway:
     """Every region of the ambient account."""
 
@@ -191,7 +213,7 @@ class AwsGateway:
         self._lock = threading.Lock()
 
     def region(self, name: str | None = None) -> Aws:
-        """AWS in ``name``, or in the default region. Raises Invalid when neither is known."""
+        """AWS in ``name``, or in the default region. Raises Invalid when neither is known, or when no partition has such a region."""
         name = name or self.default_region
         if not name:
             raise problems.Invalid(

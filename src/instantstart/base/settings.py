@@ -106,6 +106,23 @@ class Settings(BaseModel):
     )
     download_links: bool = Field(default=False, description="Let operators get links that give an object of a bucket to whoever has them.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
+    log_format: Literal["json", "text"] = Field(default="json", description="json: an object a line; text: lines for a person.")
+    otlp_endpoint: str | None = Field(
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="OpenTelemetry collector for traces, such as http://collector:4318 (OTLP over HTTP); empty: no traces. Its headers and "
+        "certificates are said in OTEL_EXPORTER_OTLP_HEADERS and OTEL_EXPORTER_OTLP_CERTIFICATE.",
+    )
+    trace_ratio: float = Field(
+        default=1.0, ge=0, le=1, description="Part of the traces that are kept; a caller that sends traceparent decides for its own."
+    )
+    drain_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        le=300,
+        description="Seconds between SIGTERM and the end of serving in which /readyz already answers 503, so that a balancer sends nobody "
+        "here any more; for several replicas.",
+    )
     workers: int = Field(default=16, ge=1, le=256, description="Operations that may tick at the same time.")
     drift_check_seconds: float = Field(
         default=300.0,

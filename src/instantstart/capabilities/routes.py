@@ -9,6 +9,7 @@ from instantstart.capabilities.capacity.nodes import routes as nodes
 from instantstart.capabilities.capacity.training_plans import routes as training_plans
 from instantstart.capabilities.clusters import routes as clusters
 from instantstart.capabilities.clusters.imports import routes as imports
+from instantstart.capabilities.diagnosis import routes as diagnosis
 from instantstart.capabilities.features import routes as features
 from instantstart.capabilities.inference.calls import routes as calls
 from instantstart.capabilities.inference.deployments import routes as deployments
@@ -50,4 +51,5 @@ ROUTERS = (
     served.router,
     calls.router,
     mlflow.router,
+    diagnosis.router,
 )

@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from instantstart.base import metrics, problems
+from instantstart.base import metrics, problems, tracing
 from instantstart.base.clock import Clock
 from instantstart.kube import errors
 from instantstart.kube.cluster_ref import ClusterRef
@@ -207,8 +207,13 @@ class Connection:
             headers["Content-Type"] = ask.content_type
             content = ask.body if isinstance(ask.body, bytes) else encode(ask.body)
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=ask.read_seconds)
-        with metrics.timed(metrics.KUBERNETES, ask.method):
-            return self._http.request(ask.method, ask.path, params=dict(ask.params), content=content, headers=headers, timeout=timeout)
+        about = {"http__request__method": ask.method, "url__path": ask.path, "k8s__cluster__name": self.ref.name}
+        with metrics.timed(metrics.KUBERNETES, ask.method), tracing.calling(f"kubernetes {ask.method}", **about) as span:
+            answer = self._http.request(ask.method, ask.path, params=dict(ask.params), content=content, headers=headers, timeout=timeout)
+            span.note(http__response__status_code=answer.status_code)
+            if answer.status_code >= httpx2.codes.BAD_REQUEST:
+                span.failed(str(answer.status_code))
+            return answer
 
     def close(self) -> None:
         """Give the sockets back."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from instantstart.base import problems
+from instantstart.base import problems, tracing
 from instantstart.operations.declare import Workflow
 from instantstart.operations.journal import Journal
 from instantstart.operations.record import EXECUTING, HOLDING, RETRYABLE, TERMINAL, OperationStatus, StageStatus
@@ -79,7 +79,8 @@ class Desk:
         stages = [StageRow(row.id, stage.name, at, StageStatus.pending) for at, stage in enumerate(workflow.stages())]
         stored = self._rows.insert(row, stages)
         waits = "; waits for approval" if row.needs_approval else ""
-        self._journal.tell(row.id, f"Asked by {self._journal.name_of(row.caller)}: {workflow.title}{waits}")
+        asked = f"Asked by {self._journal.name_of(row.caller)}: {workflow.title}{waits}"
+        self._journal.tell(row.id, asked, evidence=tracing.origin_of_now())  # operations.origins reads it
         return stored
 
     def _workflow(self, name: str) -> Workflow:
@@ -109,7 +110,6 @@ class Desk:
         if holding and not workflow.queueable:
             raise _busy(subject, holding[0])
 
-    # --- turns --------------------------------------------------------------------------------------------------
     def _make_way(self, workflow: Workflow, active: Sequence[OperationRow], caller: str, now: dt.datetime) -> None:
         """Cancel what is overtaken; what executes ends between two looks, and only then is the subject free."""
         for row in active:
@@ -122,6 +122,7 @@ class Desk:
         active = self._rows.find_active(workflow.subject(_parse(workflow, given))) if workflow.overtakes else ()
         return [row for row in active if row.status in HOLDING and row.workflow in workflow.overtakes]
 
+    # --- turns --------------------------------------------------------------------------------------------------
 
     def next_turn(self, subject: str) -> OperationRow | None:
         """Begin the first queued operation of a subject, when nothing holds it. The answer is what was begun."""
@@ -174,7 +175,6 @@ class Desk:
             self._stop(row, caller, now)
             return self._rows.get(row.id)
 
-    def decide(self, operation_id: str, caller: str, *, grant: bool) -> OperationRow:
     def _stop(self, row: OperationRow, caller: str, now: dt.datetime) -> None:
         """Ask what executes to end; end what is at rest."""
         if row.status in EXECUTING:
@@ -184,6 +184,7 @@ class Desk:
         left = left_behind(self._workflows.get(row.workflow), row, self._rows.stages(row.id))
         self._journal.end(row, OperationStatus.cancelled, f"Cancelled by {self._journal.name_of(caller)}", left, now)
 
+    def decide(self, operation_id: str, caller: str, *, grant: bool) -> OperationRow:
         """A person's yes or no. Raises Conflict when none is asked for."""
         with self._holding(operation_id) as (row, now):
             if row.status != OperationStatus.awaiting_approval:
@@ -191,8 +192,8 @@ class Desk:
             if grant:
                 self._rows.update(row.id, status=OperationStatus.queued, approved_by=caller)
                 self._journal.tell(row.id, f"Approved by {self._journal.name_of(caller)}")
-            else:
                 self._make_way(self._workflow(row.workflow), self._rows.find_active(row.subject), caller, now)
+            else:
                 self._journal.end(row, OperationStatus.cancelled, f"Rejected by {self._journal.name_of(caller)}", None, now)
             return self._rows.get(row.id)
 

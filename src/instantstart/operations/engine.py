@@ -22,6 +22,8 @@ from instantstart.store.lease import FolderLock, ReplicaLease
 from instantstart.store.records import EventRow, OperationFilter, OperationRow, Page
 
 _EMBEDDED_REPLICA = "single"
+#: a killed process's session ends a moment after it; its next life has the same name
+_PATIENCE_SECONDS = 3.0
 #: DBOS's own file in the data folder; its default would be the current folder
 
 
@@ -72,7 +74,7 @@ class Engine:
         else:
             self._keeper.replica = self._settings.replica_id
             self._lock = self._keeper.lease = ReplicaLease(self._store.url, self._settings.replica_id)
-        self._lock.hold()
+        self._lock.hold(_PATIENCE_SECONDS)
         try:
             url = embedded_url(self._settings.data_dir / ENGINE_FILE_NAME) if self._store.embedded else self._store.url
             self._durable.launch(url, self._keeper.replica)
@@ -91,6 +93,11 @@ class Engine:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    @property
+    def holds_its_name(self) -> bool:
+        """This process may execute here: it holds the folder, or its replica's name as of the keeper's last round."""
+        return self._lock is not None and self._lock.is_held
 
     def declared(self) -> Mapping[str, Workflow]:
         """Every workflow by name."""
@@ -111,6 +118,10 @@ class Engine:
             self._go_on(row.subject)
         return self.get(row.id), created
 
+    def overtaken(self, workflow: str, spec: Any) -> Sequence[Operation]:
+        """What ``start`` would cancel first, since this workflow overtakes it."""
+        return self._views(self._desk.overtaken(workflow, spec))
+
     def repeated(self, key: str, caller: str, request_hash: str) -> Operation | None:
         """The operation that this Idempotency-Key became, if it did. Raises Conflict (operation.key_reused)."""
         row = self._desk.find_repeat(key, caller, request_hash)
@@ -118,10 +129,6 @@ class Engine:
 
     def retry(self, operation_id: str, caller: str) -> Operation:
         """Go on at the failed stage, with a fresh deadline. Raises NotFound, Conflict (operation.not_retryable, operation.subject_busy)."""
-    def overtaken(self, workflow: str, spec: Any) -> Sequence[Operation]:
-        """What ``start`` would cancel first, since this workflow overtakes it."""
-        return self._views(self._desk.overtaken(workflow, spec))
-
         return self._moved(self._desk.retry(operation_id, caller))
 
     def cancel(self, operation_id: str, caller: str) -> Operation:
@@ -144,6 +151,12 @@ class Engine:
         self._go_on(row.subject)
         return self.get(row.id)
 
+    def _pass_cancels(self, subject: str) -> None:
+        """Let what is to be cancelled look now instead of when its wait is over."""
+        for row in self._store.operations.find_active(subject):
+            if row.cancel_by is not None:
+                self._durable.wake(row.id)
+
     def _go_on(self, subject: str) -> None:
         if self._launched:  # before launch, and after a crash right here, the keeper's first round does it
             self._keeper.take_turn(subject)
@@ -151,12 +164,6 @@ class Engine:
     # --- look ---------------------------------------------------------------------------------------------------
 
     def get(self, operation_id: str) -> Operation:
-    def _pass_cancels(self, subject: str) -> None:
-        """Let what is to be cancelled look now instead of when its wait is over."""
-        for row in self._store.operations.find_active(subject):
-            if row.cancel_by is not None:
-                self._durable.wake(row.id)
-
         """Raises NotFound (operation.unknown)."""
         return self._views([self._store.operations.get(operation_id)])[0]
 

@@ -12,6 +12,7 @@ from instantstart.base import log, problems
 from instantstart.base.clock import Clock
 from instantstart.base.outcome import Done, Wait
 from instantstart.operations.declare import Stage, Workflow
+from instantstart.operations.origins import Origins
 from instantstart.operations.record import EXECUTING, FINISHED, GOING, Level, OperationStatus, StageStatus
 from instantstart.operations.watch import Watch
 from instantstart.store import Store
@@ -23,6 +24,7 @@ class Journal:
 
     def __init__(self, store: Store, clock: Clock, watch: Watch) -> None:
         self._store = store
+        self._origins = Origins(store)
         self._rows = store.operations
         self._clock = clock
         self._watch = watch
@@ -134,6 +136,7 @@ class Journal:
         self._rows.update(row.id, status=status, ended_at=ended_at, problem=document, cancel_by=None)
         level = Level.error if problem else Level.info
         self.tell(row.id, message, level=level, evidence=document)
+        self._origins.tell_end(row, str(status), problem, now)
 
     def reopen(self, row: OperationRow, caller: str, now: dt.datetime) -> None:
         """A retry: what is done stays, the failed stage gets a new attempt and a fresh deadline."""

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
-from instantstart.base import log, metrics, problems
+from instantstart.base import log, metrics, problems, tracing
 from instantstart.base.clock import Clock
 from instantstart.base.outcome import Done, Wait
 from instantstart.operations.declare import Cut, Run, Stage, Workflow
 from instantstart.operations.journal import Journal, is_executing
+from instantstart.operations.origins import Origins
 from instantstart.operations.reactions import Reaction, crashed, last_word, pause_seconds, reaction_to
 from instantstart.operations.record import FINISHED, OperationStatus, StageStatus
 from instantstart.store import Store
@@ -41,6 +42,7 @@ class Ticker:
         self._clock = clock
         self._journal = journal
         self._workflows = workflows
+        self._origins = Origins(store)
         #: when this process first looked at an attempt of a stage
         self._first_looks: dict[tuple[str, str, int], dt.datetime] = {}
         self.room: object = None
@@ -62,7 +64,8 @@ class Ticker:
             return Tick()
         row = rows[name] if rows[name].started_at else self._journal.stage_started(rows[name], stage)
         self._first_looks.setdefault((row.operation_id, row.name, row.attempt), self._clock.now())
-        return self._look(stage, row, self._run(operation, spec, row, rows), misses)
+        with self._origins.looking(operation, row.name, row.attempt) as span:
+            return self._look(stage, row, self._run(operation, spec, row, rows), misses, span)
 
     def _may_not_act(self, operation: OperationRow, execution: int, rows: Mapping[str, StageRow], name: str) -> bool:
         over = operation.cancel_by is not None or not is_executing(operation, execution)
@@ -88,15 +91,18 @@ class Ticker:
         """Seconds of the world since this process first looked: a stage is not overdue because nobody was there to look."""
         return self._clock.elapsed_seconds(self._first_looks[row.operation_id, row.name, row.attempt])
 
-    def _look(self, stage: Stage, row: StageRow, run: Run, misses: int) -> Tick:
+    def _look(self, stage: Stage, row: StageRow, run: Run, misses: int, span: tracing.Span) -> Tick:
         try:
             with metrics.timed(metrics.LOOKS, run.workflow, run.stage):
                 outcome = stage.act(self.room, run)
         except problems.Problem as problem:
+            span.failed(problem.code)
             return self._react(stage, row, problem, misses + 1)
         except Exception as error:
-            _logger.error("stage crashed", exc_info=error, extra={"facts": {"operation": run.id, "stage": run.stage}})
+            span.failed(type(error).__name__)
+            _logger.error("stage crashed", exc_info=error)
             return self._react(stage, row, crashed(stage.name, error), misses + 1)
+        span.note(instantstart__outcome=type(outcome).__name__.lower())
         if isinstance(outcome, Wait):
             return self._wait(stage, row, outcome, None)
         fault = _fault_of(stage.name, outcome)

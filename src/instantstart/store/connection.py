@@ -119,11 +119,7 @@ class Connector:
         if version == SCHEMA_VERSION:
             return
         if version is not None and version > SCHEMA_VERSION:
-            raise problems.Conflict(
-                "store.newer_schema",
-                f"A newer InstantStart upgraded this database to schema {version}; this program knows {SCHEMA_VERSION}.",
-                hint="Run the newer version, or put back the backup that was made before the upgrade: instantstart database restore",
-            )
+            raise _newer(version)
         if version is not None and self.before_upgrade:
             self.before_upgrade(version)
         from alembic import command  # here, because an ordinary start has no use for it and it takes long to import
@@ -134,6 +130,19 @@ class Connector:
         with self.transaction(lock="migrations") as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+
+    def check_version(self) -> None:
+        """One query: the schema is this program's. Raises Conflict (store.newer_schema, store.older_schema), Unreachable, Busy."""
+        with self.read() as connection:
+            found = str(connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar())
+        if found > SCHEMA_VERSION:
+            raise _newer(found)
+        if found < SCHEMA_VERSION:
+            raise problems.Conflict(
+                "store.older_schema",
+                f"This database went back to schema {found}; this program knows {SCHEMA_VERSION}.",
+                hint="Start this program anew, which brings the schema up to date.",
+            )
 
     def _version(self) -> str | None:
         """The schema's version; None for an empty database."""
@@ -146,6 +155,14 @@ class Connector:
     def close(self) -> None:
         """Give every connection back."""
         self._engine.dispose()
+
+
+def _newer(version: str) -> problems.Conflict:
+    return problems.Conflict(
+        "store.newer_schema",
+        f"A newer InstantStart upgraded this database to schema {version}; this program knows {SCHEMA_VERSION}.",
+        hint="Run the newer version, or put back the backup that was made before the upgrade: instantstart database restore",
+    )
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -44,6 +44,10 @@ class Store:
         """All queries of this thread inside are one transaction; ``lock`` names what it holds alone, over all processes."""
         return self._connector.transaction(lock)
 
+    def check(self) -> None:
+        """It answers, with the schema of this program. Raises Conflict (store.newer_schema, store.older_schema), Unreachable, Busy."""
+        self._connector.check_version()
+
     def close(self) -> None:
         """Give every connection back."""
         self._connector.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 import zlib
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 from instantstart.base import problems
 
 LOCK_FILE = "engine.lock"
+_LOOK_SECONDS = 0.1
 _LEASE_SPACE = 0x1578  # apart from the transaction locks of connection.py
 
 
@@ -22,8 +24,13 @@ class FolderLock:
         self._path = folder / LOCK_FILE
         self._descriptor: int | None = None
 
-    def hold(self) -> None:
-        """Take the folder. Raises Conflict (engine.folder_in_use) naming the process that has it."""
+    @property
+    def is_held(self) -> bool:
+        """Until it is given back."""
+        return self._descriptor is not None
+
+    def hold(self, patience_seconds: float = 0.0) -> None:
+        """Take the folder, at once or not at all. Raises Conflict (engine.folder_in_use) naming the process that has it."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,14 +62,24 @@ class ReplicaLease:
 
     def __init__(self, url: str, replica: str) -> None:
         keepalive = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
-        self._engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=keepalive)
+        # the server must find out too: of a machine that lost its power it hears nothing, and its own default is two hours
+        told = {"options": " ".join(f"-c tcp_{name}={value}" for name, value in keepalive.items())}
+        self._engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args={**keepalive, **told})
         self.replica = replica
         self._session: sa.Connection | None = None
 
-    def hold(self) -> None:
-        """Take the name. Raises Conflict (engine.replica_in_use) when a living process has it."""
+    @property
+    def is_held(self) -> bool:
+        """As of the last time it was looked at."""
+        return self._session is not None
+
+    def hold(self, patience_seconds: float = 0.0) -> None:
+        """Take the name, within ``patience_seconds`` of its last holder's end. Raises Conflict (engine.replica_in_use) when one lives."""
         session = self._engine.connect()
-        if not _try_lock(session, self.replica):
+        until = time.monotonic() + patience_seconds
+        while not (held := _try_lock(session, self.replica)) and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+        if not held:
             session.close()
             raise problems.Conflict(
                 "engine.replica_in_use",

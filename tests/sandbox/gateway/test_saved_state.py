@@ -54,7 +54,7 @@ class Program:
 
     def end(self, number: int) -> int:
         self.process.send_signal(number)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=120)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

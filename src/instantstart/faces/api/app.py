@@ -37,6 +37,7 @@ from instantstart.faces.api import (
     support,
 )
 from instantstart.faces.api.auth import Attempts, Authentication
+from instantstart.faces.api.following import Following
 from instantstart.faces.api.gate import Gate
 from instantstart.store.records import AuditRow
 
@@ -75,6 +76,7 @@ def build(
         strict_content_type=False,  # the gate judges the media type, and says so in a problem
     )
     app.state.room = room
+    app.state.stopping = False
     app.state.sign_in_attempts = Attempts()
     app.state.provider = sign_in.provider_of(room.settings)
     problems.install(app)
@@ -100,7 +102,7 @@ def build(
 
 
 def _wrap(app: FastAPI, room: Room) -> None:
-    """Layers, innermost first: admission, limits, authentication, limits, audit, timing, compression, gate."""
+    """Layers, innermost first: admission, limits, authentication, limits, audit, timing, compression, gate, following."""
     auditor, finder = audit.Auditor(_audit_writer(room)), room.store.identities
     app.add_middleware(admission.Admission, finder=finder)
     app.add_middleware(limits.Limiter, buckets=limits.of_identities(room.settings), key=limits.identity_key)
@@ -110,6 +112,7 @@ def _wrap(app: FastAPI, room: Room) -> None:
     app.add_middleware(metrics.Timing)
     app.add_middleware(GZipMiddleware, minimum_size=1024)
     app.add_middleware(Gate, settings=room.settings, refused=auditor.refused)
+    app.add_middleware(Following)
 
 
 def _audit_writer(room: Room) -> audit.Writer:

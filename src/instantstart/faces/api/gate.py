@@ -1,4 +1,4 @@
-"""The gate: the outermost layer of the whole app, REST, MCP, console and WebSockets alike.
+"""The gate: the first layer of the whole app that may refuse, REST, MCP, console and WebSockets alike.
 
 In order: a request id, security headers, the Host and Origin checks (DNS rebinding, cross-site requests), the media type
 and size of the body. It is also the boundary where an unexpected exception becomes a Problem.
@@ -15,7 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from instantstart.base import problems
+from instantstart.base import problems, trail
 from instantstart.base.settings import Settings
 from instantstart.faces.api.problems import HttpProblem, crashed, response
 
@@ -82,6 +82,7 @@ class Gate:
         given = headers.get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
+        trail.note(request_id=request_id)
         sender = _Sender(send, request_id, secure=scope.get("scheme") in ("https", "wss"))
         refusal = self._refusal(scope, headers)
         if refusal is not None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from instantstart.base import problems
 from instantstart.capabilities.doors import RoomDep
+
+if TYPE_CHECKING:
+    from instantstart.capabilities.room import Room
 
 router = APIRouter(tags=["health"])
 
@@ -26,11 +30,18 @@ def get_health() -> Health:
 
 
 @router.get("/readyz", operation_id="readiness_get", summary="Is the server ready")
-def get_readiness(room: RoomDep, response: Response) -> Health:
-    """Ready when the database answers. 503 otherwise; AWS and Kubernetes are not asked."""
+def get_readiness(room: RoomDep, request: Request, response: Response) -> Health:
+    """Ready when work sent here is done here. 503 otherwise; AWS and Kubernetes are not asked, for another replica would fare no better."""
+    missing = "shutting down" if request.app.state.stopping else _missing(room)
+    response.status_code = 503 if missing else 200
+    return Health(missing or "ok")
+
+
+def _missing(room: Room) -> str | None:
     try:
-        room.store.identities.find("nobody")
+        room.store.check()
+    except problems.Conflict:
+        return "the database has the schema of another version"
     except problems.Problem:
-        response.status_code = 503
-        return Health("the database does not answer")
-    return Health("ok")
+        return "the database does not answer"
+    return None if room.engine.holds_its_name else "the name of this replica is not held"

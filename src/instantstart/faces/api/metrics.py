@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from instantstart.base import metrics
+from instantstart.base import metrics, trail
 from instantstart.capabilities.doors import RoomDep, Viewer
 from instantstart.store import Store
 
@@ -43,6 +43,9 @@ def note_route(request: HTTPConnection) -> None:
     """A dependency of every route: its pattern, for the layer outside, which does not see how the request was routed."""
     pattern = str(getattr(request.scope.get("route"), "path", "other"))
     prefixed = request.scope["path"].startswith(_PREFIX) and not pattern.startswith(_PREFIX)  # a router's routes do not know theirs
+    caller = getattr(request.state, "caller", None)
+    if caller is not None:
+        trail.note(identity_kind=str(caller.kind))
     request.state.route_pattern = _PREFIX.rstrip("/") + pattern if prefixed else pattern
 
 

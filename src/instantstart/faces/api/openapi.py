@@ -53,6 +53,7 @@ _PROBLEM_SCHEMA: dict[str, Any] = {
             "items": {"type": "object", "required": ["pointer", "message"], "properties": {"pointer": _TEXT, "message": _TEXT}},
         },
         "evidence": {"type": "object", "additionalProperties": True},
+        "request_id": {"type": "string", "description": "Find it in the server's log, and in X-Request-Id of the answer."},
     },
 }
 _LOCATION = {"Location": {"description": "Address of the operation", "schema": {"type": "string"}}}

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from instantstart.base import log, problems
+from instantstart.base import log, problems, trail
 from instantstart.base.problems import Violation
 from instantstart.capabilities.doors import RepeatedError
 from instantstart.faces.api import sentences
@@ -53,6 +53,8 @@ class HttpProblem(problems.Problem):
 def response(problem: problems.Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer that tells ``problem``: redacted, with its media type and Retry-After where it helps."""
     document = problem.document()
+    if "request_id" in trail.facts():
+        document["request_id"] = trail.facts()["request_id"]
     told = dict(headers or {})
     if document["kind"] == problems.Busy.kind:
         told["Retry-After"] = str(getattr(problem, "retry_after_seconds", RETRY_AFTER_SECONDS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,30 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(handle, "w", encoding="utf-8") as out:
         out.write(text)
     fresh.replace(path)
+
+
+def write_private_bytes(path: Path, pieces: Iterable[bytes]) -> int:
+    """Write what comes in ``pieces`` to ``path``, for this user only and in one step; how many bytes that were."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            size = sum(out.write(piece) for piece in pieces)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return size
+
+
+def forget_secret() -> str | None:
+    """Forget the secret of the current context; its name, or None when none is chosen."""
+    known = load()
+    current = known["current"]
+    if current not in known["contexts"]:
+        return None
+    known["contexts"][current]["token"] = None
+    save(known)
+    return str(current)
 
 
 def remember(name: str, url: str, token: str | None) -> None:

@@ -20,9 +20,11 @@ from instantstart.base import problems
 from instantstart.faces.cli import (
     access,
     agents,
+    audit,
     clusters,
     database,
     demo,
+    diagnose,
     features,
     fleet,
     groups,
@@ -40,9 +42,9 @@ from instantstart.faces.cli import (
     steps,
     storage,
     support,
+    usage,
 )
 
-    usage,
 OK, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 INTERRUPTED = 130
 _STATUS: Mapping[type[problems.Problem], int] = {
@@ -81,6 +83,7 @@ app.add_typer(operations.app, name="operation")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(karpenter.app, name="karpenter")
 app.add_typer(features.app, name="feature")
+app.add_typer(diagnose.app, name="diagnose")
 app.add_typer(storage.volumes, name="volume")
 app.add_typer(storage.models, name="model")
 app.add_typer(inference.served, name="served")
@@ -96,11 +99,13 @@ app.add_typer(support.app, name="support")
 app.add_typer(database.app, name="database")
 app.add_typer(access.tokens, name="token")
 app.add_typer(access.context, name="context")
+app.add_typer(access.sessions, name="session")
+app.add_typer(audit.app, name="audit")
 app.command("preflight")(steps.preflight)
 app.command("demo")(demo.demo)
 app.command("login")(access.login)
+app.command("logout")(access.logout)
 app.command("logs")(logs.logs)
-app.command("audit")(access.audit)
 app.command("me")(access.me)
 app.command("demo")(demo.demo)
 

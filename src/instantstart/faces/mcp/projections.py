@@ -23,6 +23,8 @@ MAX_BYTES = 7000
 MAX_LOG_BYTES = 5500
 #: reasons that quote AWS or Kubernetes
 _FOREIGN = frozenset({"because", "why"})
+#: what an event says; a violation, which points at a field, is ours
+_OF_EVENTS = frozenset({"message", "reason"})
 _DONE = frozenset({"done", "skipped"})
 _AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked", "awaiting_approval"})
 
@@ -40,7 +42,7 @@ def compact(value: Any, items: int = MAX_ITEMS) -> Any:
         return plain(value)
     if isinstance(value, Mapping):
         told = {key: inner for key, inner in value.items() if key == "items" or inner not in (None, "", [], {}, ())}
-        kept = {_named(str(key)): compact(inner, items) for key, inner in told.items()}
+        kept = {_named(str(key), value): compact(inner, items) for key, inner in told.items()}
         for key, inner in value.items():
             if isinstance(inner, list) and len(inner) > items:
                 kept[f"{key}_omitted"] = len(inner) - items + int(value.get(f"{key}_omitted") or 0)
@@ -50,8 +52,10 @@ def compact(value: Any, items: int = MAX_ITEMS) -> Any:
     return round(value, 1) if isinstance(value, float) else value
 
 
-def _named(key: str) -> str:
-    return f"untrusted_{key}" if key in _FOREIGN else plain(key, 80)
+def _named(key: str, beside: Mapping[str, Any]) -> str:
+    of_a_bucket = (key == "key" and "size_bytes" in beside) or set(beside) == {"prefix"}
+    foreign = key in _FOREIGN or of_a_bucket or (key in _OF_EVENTS and "pointer" not in beside)
+    return f"untrusted_{key}" if foreign else plain(key, 80)
 
 
 def problem(document: Mapping[str, Any]) -> Json:

@@ -12,6 +12,7 @@ import { $api, api, type Schemas } from "../../api/client";
 import { refresh } from "../../api/clusters";
 import { useNotices } from "../../app/notifications";
 import { ConfirmDelete } from "../../components/ConfirmDelete";
+import { Diagnosis } from "../../components/Diagnosis";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status } from "../../components/Status";
@@ -101,6 +102,7 @@ function Page({ detail }: { detail: Schemas["ClusterDetail"] }) {
           { id: "logs", label: "Logs", content: <LogsTab cluster={cluster.tag} /> },
           { id: "operations", label: "Operations", content: <OperationTable filter={{ cluster: cluster.tag }} hidden={["cluster"]} header={<Header variant="h2">Operations</Header>} /> },
           { id: "events", label: "Events", content: <EventsTab cluster={cluster.tag} /> },
+          { id: "diagnosis", label: "Diagnosis", content: <DiagnosisTab cluster={cluster.tag} /> },
         ]}
       />
       {act && <StageModal act={act} cluster={cluster} onClose={() => setAct(null)} />}
@@ -115,6 +117,16 @@ function OverviewTab({ detail, onAct }: { detail: Schemas["ClusterDetail"]; onAc
     <SpaceBetween size="l">
       <Overview detail={detail} onAct={onAct} />
       {detail.stages.hyperpod && <FleetPanel cluster={detail.cluster.tag} />}
+    </SpaceBetween>
+  );
+}
+
+/** Its creation, and whether its nodes can talk. */
+function DiagnosisTab({ cluster }: { cluster: string }) {
+  return (
+    <SpaceBetween size="l">
+      <Diagnosis cluster={cluster} of="cluster" />
+      <Diagnosis cluster={cluster} of="nccl" />
     </SpaceBetween>
   );
 }

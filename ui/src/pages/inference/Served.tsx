@@ -8,6 +8,7 @@ import Tabs from "@cloudscape-design/components/tabs";
 import { useState } from "react";
 import { useNavigate, useParams, useSearchParams } from "react-router";
 import { $api, type Schemas } from "../../api/client";
+import { Diagnosis } from "../../components/Diagnosis";
 import { EmptyState } from "../../components/EmptyState";
 import { LogViewer } from "../../components/logs/LogViewer";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
@@ -48,6 +49,7 @@ function Page({ place, detail }: { place: Place; detail: Schemas["ServedDetail"]
     { id: "metrics", label: "Metrics", content: <Charts place={place} /> },
     { id: "logs", label: "Logs", content: <LogViewer cluster={place.cluster} of={{ namespace: place.namespace, selector: detail.pod_selector }} /> },
     { id: "events", label: "Events", content: <Events events={detail.events} /> },
+    ...(managed || served.kind === "Deployment" ? [{ id: "diagnosis", label: "Diagnosis", content: <Diagnosis of={managed ? "endpoint" : "deployment"} {...place} /> }] : []),
   ];
   return (
     <SpaceBetween size="l">

@@ -6,6 +6,7 @@ import SpaceBetween from "@cloudscape-design/components/space-between";
 import Spinner from "@cloudscape-design/components/spinner";
 import Table from "@cloudscape-design/components/table";
 import { $api, type Schemas } from "../../api/client";
+import { Diagnosis } from "../../components/Diagnosis";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status, words } from "../../components/Status";
@@ -26,6 +27,7 @@ export function NodeDetail({ cluster, node, onClose }: Props) {
         <ProblemAlert error={read.error} />
         {read.isPending && <Spinner size="large" />}
         {read.data && <Body detail={read.data} />}
+        <Diagnosis cluster={cluster} of="node" name={node} />
       </SpaceBetween>
     </Modal>
   );

@@ -7,6 +7,7 @@ import Tabs from "@cloudscape-design/components/tabs";
 import { useState } from "react";
 import { useNavigate, useParams, useSearchParams } from "react-router";
 import { $api, type Schemas } from "../../api/client";
+import { Diagnosis } from "../../components/Diagnosis";
 import { LogViewer } from "../../components/logs/LogViewer";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
@@ -79,9 +80,21 @@ function Page({ cluster, detail }: { cluster: string; detail: Schemas["TrainingJ
           { id: "pods", label: `Pods (${detail.pods.length + detail.pods_omitted})`, content: <PodsTable cluster={cluster} namespace={job.namespace} detail={detail} /> },
           { id: "logs", label: "Logs", content: <LogViewer cluster={cluster} of={{ namespace: job.namespace, job: job.name, job_kind: job.kind }} /> },
           { id: "events", label: "Events", content: <EventsTable events={detail.events} /> },
+          { id: "diagnosis", label: "Diagnosis", content: <DiagnosisTab cluster={cluster} job={job} /> },
         ]}
       />
       {act && <PlannedActModal act={act} onClose={() => setAct(null)} />}
+    </SpaceBetween>
+  );
+}
+
+/** Why it does not run; and, for several nodes, whether they talk. */
+function DiagnosisTab({ cluster, job }: { cluster: string; job: Schemas["TrainingJobDetail"]["job"] }) {
+  const whose = { cluster, name: job.name, namespace: job.namespace, jobKind: job.kind as Kind };
+  return (
+    <SpaceBetween size="l">
+      <Diagnosis of="job" {...whose} />
+      {job.nodes > 1 && <Diagnosis of="nccl" {...whose} />}
     </SpaceBetween>
   );
 }

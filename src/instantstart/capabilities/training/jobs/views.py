@@ -11,12 +11,11 @@ from instantstart.base import problems, quantities
 from instantstart.capabilities import paging
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.jobs import objects, plans
-from instantstart.ensure import job_pods, job_states, nodes, pending, pending_reads, sites
+from instantstart.ensure import job_pods, job_reasons, job_states, nodes, pending, pending_reads, sites
 from instantstart.ensure.job_states import Budget, Held, State, Status
 from instantstart.ensure.nodes import EFA
 from instantstart.ensure.pending_words import Why, short
 from instantstart.ensure.releases import MANAGED_BY, MANAGER
-from instantstart.ensure.sites import Site
 from instantstart.kube.briefs import PodBrief
 from instantstart.kube.client import KubeCluster
 
@@ -164,7 +163,7 @@ def get_job(room: Room, tag: str, kind: str, namespace: str, name: str) -> Train
     pods = job_pods.pods_of(kube, job)
     state = job_states.read(job)
     events, unknown = _events(kube, job, pods)
-    why = why_not(room, where, job, pods, state)
+    why = job_reasons.why_not(room, where, job, pods, state)
     template, asked = _template(job), objects.asked_of(job)
     container = (template.get("spec", {}).get("containers") or [{}])[0]
     env = {e["name"]: e.get("value", "") for e in container.get("env") or () if "value" in e}
@@ -192,25 +191,6 @@ def get_job(room: Room, tag: str, kind: str, namespace: str, name: str) -> Train
         asked=asked,
         unknown=unknown,
     )
-
-
-def why_not(room: Room, where: Site, job: dict[str, Any], pods: Sequence[dict[str, Any]], state: State) -> Why | None:
-    """Why a job does not run, or why it ended: its own words, its pods', its queue's; None while it runs or when it succeeded."""
-    if state.status in ("running", "succeeded", "ending"):
-        return None
-    own = job_states.own_words(state)
-    if own is not None and state.status == "failed" and not pods:
-        return job_states.without_pods(own) if job["kind"] == "HyperPodPyTorchJob" else own
-    told = pending_reads.explain(room, where, job, pods)
-    if own is None:
-        return told or job_states.stuck(job, pods, state)
-    later = told is None or (state.status == "failed" and told.kind in ("starting", "waiting"))
-    return own if told is None or later else _joined(own, told)
-
-
-def _joined(own: Why, told: Why) -> Why:
-    """The job's own words, and what its pods say: one sentence after the other."""
-    return Why(told.code, told.kind, f"{own.text} {told.text}", {**own.evidence, **told.evidence}, told.next_step)
 
 
 def _listed(kube: KubeCluster, kind: str, namespace: str | None, unread: list[str]) -> list[dict[str, Any]]:

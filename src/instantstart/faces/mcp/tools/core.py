@@ -13,6 +13,7 @@ TOOLS = (
     reads("zone_list", "List zones where HyperPod nodes can go."),
     reads("instance_type_list", "List instance types with quota ('unknown' where unreadable).", Area.core, Shape.instance_types),
     reads("cluster_events", "List what CloudFormation and HyperPod said, newest first.", Area.core, Shape.events),
+    reads("diagnosis_get", "Find why a cluster's creation, node, job, endpoint, deployment or NCCL fails: ranked causes, next steps."),
     reads("preflight_run", "Check what would stand in the way of a cluster; changes nothing."),
     makes("cluster_create", "Create a whole verified cluster: EKS, dependencies, HyperPod, storage, verify.", "cluster.create"),
     makes("eks_create", "Create only the network and EKS, the first step. Without a tag one is made up.", "eks.create"),
