@@ -105,10 +105,11 @@ def test_what_is_overtaken_is_cancelled_first(idle_house: House, stands: str) ->
         assert house.engine.get(first.id).status == "cancelled"
         house.engine.launch()
     house.until(raze, "succeeded")
-    ended = house.engine.get(first.id)
+    ended, began = house.engine.get(first.id), house.engine.get(raze.id).started_at
     assert ended.status == "cancelled"
     assert ended.ended_at is not None
-    assert ended.ended_at <= house.engine.get(raze.id).started_at
+    assert began is not None
+    assert ended.ended_at <= began
 
 
 def test_what_waits_for_a_yes_overtakes_nothing_before_it(house: House) -> None:
