@@ -1,0 +1,1 @@
+"""Diagnosis: evidence gathered in one call, ranked causes, next steps. It changes nothing."""
