@@ -153,7 +153,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("fsx_volume.add", after=_FSX, asks={"claim_name": FSX_CLAIM, "size_gib": 1200}),
     Scenario("feature.upgrade", after=_FSX, asks=outside.another_version),
     Scenario("feature.repair", after=_FSX, before=outside.break_a_role, asks={"features": ["fsx_csi"]}),
-    Scenario("instance_group.add", asks={"name": GROUP, "zone": "usw2-az2"}),
+    Scenario("instance_group.add", asks=lambda ground: {"name": GROUP, "zone": ground.place()["zone"]}),
     Scenario("instance_group.update", after=_GROUPED, asks={"group": GROUP, "labels": {"team": "weather"}}),
     Scenario("instance_group.scale", after=_GROUPED, asks={"group": GROUP, "instance_count": 2}),
     Scenario("node.reboot", after=_GROUPED, asks=_nodes()),
