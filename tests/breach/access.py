@@ -177,7 +177,7 @@ def by_commands(ground: Ground, token: str | None) -> Iterator[tuple[str, str]]:
     before = {name: os.environ.get(name) for name in said}
     make, made = typer.main.get_command, typer.main.get_command(cli.app)
     os.environ.update(said)
-    typer.main.get_command = lambda _app: made  # it is built anew for each line otherwise
+    typer.main.get_command = lambda typer_instance: made  # it is built anew for each line otherwise
     try:
         for words, command in commands():
             if not is_local(words):
@@ -251,9 +251,9 @@ def main() -> int:
     """Ask, and write the table."""
     with tempfile.TemporaryDirectory() as folder, standing(Path(folder), cluster=False) as ground:
         text = written(asked(ground))
-    kept = TABLE.read_text() if TABLE.exists() else written({})
+        kept = TABLE.read_text() if TABLE.exists() else written({})
+        TABLE.write_text(text)
     sys.stdout.writelines(f"{line}\n" for line in differences(read(kept), read(text)))
-    TABLE.write_text(text)
     return 0
 
 

@@ -83,7 +83,7 @@ class Fuzz:
     def operations(self) -> Iterator[Any]:
         """The routes that are asked."""
         for found in self._schema.exclude(operation_id=list(NOT_ASKED)).get_all_operations():
-            operation = found.ok()
+            operation = found.ok()  # type: ignore[union-attr]
             if not self._tags or self._tags & set(operation.definition.raw.get("tags", ())):
                 yield operation
 
@@ -126,7 +126,7 @@ class Fuzz:
 
     def _ask_in_hostile_words(self, case: Any, data: Any) -> None:
         """A well-formed request with a hostile word at one place."""
-        parts = {"json": case.body if isinstance(case.body, (dict, list)) else None}
+        parts: dict[str, Any] = {"json": case.body if isinstance(case.body, (dict, list)) else None}
         parts |= {"params": dict(case.query or {}), "path": dict(case.path_parameters or {})}
         spots = [(name, at) for name, part in parts.items() for at in hostile.places(part)]
         if not spots:
@@ -138,7 +138,7 @@ class Fuzz:
         path = case.operation.path
         for key, value in parts["path"].items():
             path = path.replace("{" + key + "}", quote(str(value), safe=""))
-        asked = {"params": parts["params"], "json": parts["json"], "headers": self.headers}
+        asked: dict[str, Any] = {"params": parts["params"], "json": parts["json"], "headers": self.headers}
         answer = self._session.request(case.operation.method, self._ground.url + path, timeout=90, **asked)
         operation = str(case.operation.definition.raw["operationId"])
         self.found.note(operation, answer.status_code)

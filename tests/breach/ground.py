@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx2
 from tests.clusters.conftest import QUICK
 from tests.clusters.processes import ControlPlane
-from tests.clusters.worlds import SandboxProcess
+from tests.clusters.worlds import REGION, SandboxProcess
 
+from instantstart.aws import tokens
+from instantstart.aws.session import Aws
+from instantstart.base.clock import Clock
+from instantstart.ensure import eks
+from instantstart.kube.client import KubeCluster
+from instantstart.kube.connect import KubeGateway
 from instantstart_sandbox.world.settings import Settings as Weather
 
 RATE = 120.0
 TAG = "demo"
+#: no limit for one who tries a lot, and a secret in the settings that must be seen nowhere
+SETTINGS = {
+    "INSTANTSTART_RATE_LIMIT_PER_SECOND": "0",
+    "INSTANTSTART_OIDC_CLIENT_SECRET": "oidc-Zt6Xw4Vq8Rn2",
+}
 TYPE, ZONE = "ml.g5.8xlarge", "usw2-az2"
+
+
+class Sandbox(SandboxProcess):
+    """Its ledgers of what it did not know are for those who ask for sensible things; here anything is asked for."""
+
+    def hold(self) -> None:
+        """Nothing is held against anybody."""
 
 
 @dataclass
@@ -53,6 +73,13 @@ class Ground:
         signed = self.sign() if headers is None else headers
         return httpx2.request(method, f"{self.url}{path}", headers=dict(signed), timeout=60, **more)
 
+    def kube(self) -> KubeCluster:
+        """The cluster's Kubernetes, as the account's administrator sees it."""
+        os.environ.update(self.sandbox.environment())
+        aws = Aws(boto3.Session(region_name=REGION), REGION)
+        name = self.sandbox.client("eks").list_clusters()["clusters"][0]
+        return KubeGateway(lambda ref: tokens.make(aws, ref.name), Clock()).cluster(eks.ref(eks.get_cluster(aws, name), REGION))
+
     def log(self) -> str:
         """All that the process has written."""
         return (self.plane.folder / "control-plane.log").read_text(errors="replace")
@@ -61,9 +88,9 @@ class Ground:
 @contextlib.contextmanager
 def standing(folder: Path, settings: Mapping[str, str] | None = None, *, cluster: bool = True) -> Iterator[Ground]:
     """The world, made and taken away. ``cluster``: with a ready cluster in it."""
-    sandbox = SandboxProcess(folder / "world", RATE)
+    sandbox = Sandbox(folder / "world", RATE)
     sandbox.start()
-    plane = ControlPlane(folder / "house", sandbox, {"INSTANTSTART_RATE_LIMIT_PER_SECOND": "0", **(settings or {})})
+    plane = ControlPlane(folder / "house", sandbox, {**SETTINGS, **(settings or {})})
     try:
         sandbox.admin("settings", **{**Weather().dump(), **QUICK})
         plane.start()
@@ -73,7 +100,7 @@ def standing(folder: Path, settings: Mapping[str, str] | None = None, *, cluster
         yield ground
     finally:
         plane.stop()
-        sandbox.kill()  # its ledgers are for those who ask for sensible things
+        sandbox.stop()
 
 
 def _make_cluster(ground: Ground) -> None:

@@ -57,6 +57,11 @@ def test_who_dawdles_is_hung_up_on(served: Any, begun: bytes, monkeypatch: pytes
     assert told == b"" or told.startswith((b"HTTP/1.1 408 ", b"HTTP/1.1 400 "))
 
 
+def test_an_address_without_end_is_told_as_a_problem(served: Any) -> None:
+    told = said(served, b"GET /api/v1/zones?region=" + b"%F0" * 22_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert told == b"" or PROBLEM in told
+
+
 def test_two_requests_on_one_line_and_a_large_body_pass(served: Any) -> None:
     body = b'{"token": "' + b"a" * 200_000 + b'"}'
     first = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -79,3 +84,4 @@ def test_two_requests_on_one_line_and_a_large_body_pass(served: Any) -> None:
 def test_bytes_that_are_no_request_are_refused(served: Any, odd: bytes) -> None:
     told = said(served, odd)
     assert told.startswith(b"HTTP/1.1 400 ")
+    assert PROBLEM in told

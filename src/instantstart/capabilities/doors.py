@@ -87,9 +87,21 @@ def require(role: Role, agent: Role | None = None) -> Callable[..., Caller]:
     return check
 
 
+def _operator_in_person(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
+    """An operator who is no agent. Raises Denied."""
+    if caller.kind is Kind.agent:
+        raise problems.Denied("identity.agent", "An agent may not do this: what it handles is a credential.", hint="A person does it.")
+    check_role(caller, Role.operator)
+    return caller
+
+
+_operator_in_person.required_role = Role.operator  # type: ignore[attr-defined]
+
 RoomDep = Annotated[Any, Depends(get_room)]
 Viewer = Annotated[Caller, Depends(require(Role.viewer))]
 Operator = Annotated[Caller, Depends(require(Role.operator))]
+#: for what hands out a credential, or takes one
+OperatorInPerson = Annotated[Caller, Depends(_operator_in_person)]
 Admin = Annotated[Caller, Depends(require(Role.admin))]
 #: for what destroys: an administrator; or an agent, whose operation then waits for an administrator's yes
 AdminOrAgent = Annotated[Caller, Depends(require(Role.admin, agent=Role.operator))]

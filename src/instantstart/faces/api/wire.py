@@ -67,6 +67,10 @@ class Bounded(HttpToolsProtocol):
         self._arrived()
         super().handle_websocket_upgrade()
 
+    def send_400_response(self, msg: str) -> None:
+        """Bytes that are no request, or whose address is too long to be parsed."""
+        self._refuse(400, msg)
+
     def _wait(self, seconds: float) -> None:
         self._arrived()
         self._clock = self.loop.call_later(seconds, self._late)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from instantstart.capabilities.doors import (
     DryRun,
     IdempotencyKey,
     Operator,
+    OperatorInPerson,
     RoomDep,
     Viewer,
     Wish,
@@ -24,7 +24,6 @@ from instantstart.capabilities.doors import (
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.storage.downloads import objects, plans, rules, specs, views
 from instantstart.ensure import sites
-from instantstart.ensure.releases import MANAGED_BY, MANAGER
 from instantstart.operations.record import TERMINAL, Operation, OperationStatus
 
 router = APIRouter(tags=["storage"])
@@ -88,13 +87,12 @@ def list_models(room: RoomDep, _caller: Viewer, cluster: ClusterPath) -> views.M
 
 @router.put("/clusters/{cluster}/hub-tokens/{namespace}/{secret}", operation_id="hub_token_put", summary="Store a hub token")
 def put_hub_token(
-    room: RoomDep, _caller: Operator, cluster: ClusterPath, namespace: NamePath, secret: NamePath, ask: specs.PutHubToken
+    room: RoomDep, _caller: OperatorInPerson, cluster: ClusterPath, namespace: NamePath, secret: NamePath, ask: specs.PutHubToken
 ) -> StoredToken:
     """Keep a token of the hub as a Kubernetes Secret, where downloads and servers name it. It is kept nowhere else."""
-    value = base64.b64encode(ask.token.get_secret_value().strip().encode()).decode()
-    labels = {MANAGED_BY: MANAGER, "app.kubernetes.io/name": "hub-token"}
-    made = {"metadata": {"name": secret, "namespace": namespace, "labels": labels}, "type": "Opaque", "data": {rules.TOKEN_KEY: value}}
-    sites.find(room, cluster).kube(room).apply({"apiVersion": "v1", "kind": "Secret", **made}, force=True)
+    kube = sites.find(room, cluster).kube(room)
+    rules.check_token_secret(kube.find("Secret", secret, namespace))
+    kube.apply(rules.token_secret(namespace, secret, ask.token.get_secret_value().strip()), force=True)
     return StoredToken(namespace, secret)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,34 @@ from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.downloads import specs
 from instantstart.ensure import images, karpenter
 from instantstart.ensure.findings import Finding, Level
+from instantstart.ensure.releases import MANAGED_BY, MANAGER
 from instantstart.ensure.sites import Site
 from instantstart.ensure.volumes import DRIVER
 from instantstart.hub.client import HubFile, Repository, Wanted
 
 TOKEN_KEY = "token"  # noqa: S105 - the key's name
+
+
+_TOKEN_NAME = "hub-token"  # noqa: S105 - a label's value
+
+
+def token_secret(namespace: str, name: str, token: str) -> dict[str, Any]:
+    """The Secret that holds a token of the hub."""
+    labels = {MANAGED_BY: MANAGER, "app.kubernetes.io/name": _TOKEN_NAME}
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    data = {TOKEN_KEY: base64.b64encode(token.encode()).decode()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
+
+
+def check_token_secret(found: Mapping[str, Any] | None) -> None:
+    """Raises Conflict where a Secret of that name holds something else than a token that was stored here."""
+    labels = ((found or {}).get("metadata") or {}).get("labels") or {}
+    if found is not None and (labels.get(MANAGED_BY), labels.get("app.kubernetes.io/name")) != (MANAGER, _TOKEN_NAME):
+        raise problems.Conflict(
+            "secret.not_ours",
+            f"The Secret {found['metadata']['name']} is somebody else's; it is left as it is.",
+            hint="Choose another name for the token's Secret.",
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from instantstart.base import patterns
-from instantstart.capabilities.doors import ClusterPath, Operator, RoomDep, Viewer
+from instantstart.capabilities.doors import ClusterPath, OperatorInPerson, RoomDep, Viewer
 from instantstart.capabilities.storage.objects import views
 
 router = APIRouter(tags=["storage"])
@@ -32,7 +32,7 @@ def list_objects(
 @router.get("/clusters/{cluster}/objects/link", operation_id="object_link", summary="Get a download link")
 def get_link(
     room: RoomDep,
-    _caller: Operator,
+    _caller: OperatorInPerson,
     cluster: ClusterPath,
     key: Annotated[str, Query(min_length=1, max_length=1024, description="Key of the object.")],
     bucket: BucketQuery = None,

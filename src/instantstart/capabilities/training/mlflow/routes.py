@@ -19,6 +19,7 @@ from instantstart.capabilities.doors import (
     DryRun,
     IdempotencyKey,
     Operator,
+    OperatorInPerson,
     RoomDep,
     Viewer,
     Wish,
@@ -152,7 +153,9 @@ def delete_mlflow(
 
 
 @router.post(f"{Server}/link", operation_id="mlflow_open", summary="Open MLflow's own pages")
-def open_mlflow(room: RoomDep, _caller: Operator, cluster: ClusterPath, kind: KindPath, name: NamePath, response: Response) -> SignInLink:
+def open_mlflow(
+    room: RoomDep, _caller: OperatorInPerson, cluster: ClusterPath, kind: KindPath, name: NamePath, response: Response
+) -> SignInLink:
     """A one-time address into MLflow's own pages, good for five minutes. Whoever has it is signed in."""
     response.headers["Cache-Control"] = "no-store"
     return SignInLink(*views.open_link(room, cluster, kind, name))
