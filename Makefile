@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export INSTANTSTART_SKIP_UI := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test mlflow ui demo test coverage test-all test-slow lint types contracts bench lock clean docs weather-report kube-reference
+.PHONY: access fuzz help setup setup-test mlflow ui demo test coverage test-all test-slow lint types contracts bench lock clean docs weather weather-report kube-reference
 
 help: ## List the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -60,6 +60,16 @@ test-all: setup-test ui ## The slow tests, too: crash enumeration, twenty kills,
 
 test-slow: setup-test ## Only the slow tests
 	$(BIN)/python -m pytest -q -m slow $(PYTEST_ARGS)
+
+weather: setup-test ## Today's share of the kills and weathers (MINUTES=20; all of them: hours)
+	$(if $(filter all,$(MINUTES)),INSTANTSTART_WEATHER=all,INSTANTSTART_WEATHER_MINUTES=$(or $(MINUTES),20)) \
+	$(BIN)/python -m pytest -q -m slow $(PYTEST_ARGS) tests/weather
+
+fuzz: setup-test ## 20,000 random, wrong and hostile requests to a real server with a ready cluster (ARGS="--tags training --seed 7")
+	@$(BIN)/python -m tests.breach.fuzz $(ARGS)
+
+access: setup-test ## Ask every route, tool and command as every kind of caller, and write the table of who may do what
+	@$(BIN)/python -m tests.breach.access
 
 lint: ## Style, complexity, house rules
 	$(BIN)/ruff check src tests tools recipes

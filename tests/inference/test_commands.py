@@ -44,6 +44,26 @@ def test_lines_of_the_documentation_keep_their_quotes(line: str) -> None:
     assert commands.parse(commands.shown(found.argv)).argv == found.argv, "the line that is shown gives the same argv again"
 
 
+@pytest.mark.parametrize(
+    ("line", "model"),
+    [
+        ("vllm serve --tensor-parallel-size 2 Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("vllm serve --dtype=auto --max-model-len 4096 gpt2 --port 80", "gpt2"),
+        ("vllm serve --enforce-eager --trust-remote-code Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("vllm serve --no-enable-prefix-caching --tokenizer org/tok Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("vllm serve --a-new-switch Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("vllm serve --a-new-switch /models/qwen --tp 2", "/models/qwen"),
+        ("vllm serve --tokenizer org/tok --port 80", None),
+        ("vllm serve --port 80", None),
+        ("vllm serve", None),
+        ("python3 -m sglang.launch_server --tp 2 --trust-remote-code --model-path Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+    ],
+)
+def test_the_model_is_found_behind_flags_too(line: str, model: str | None) -> None:
+    argv = commands.parse(line).argv
+    assert serving.model_of(serving.engine_of(argv), argv) == model
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
 def test_line_ends_do_not_matter(ending: str) -> None:
     line = VLLM[5]

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from botocore.retries.standard import ExponentialBackoff
 from tests.aws import ledgers
 from tests.clusters.worlds import REGION, bundles
+from tests.weather import selection
 from tests.weather.ground import Ground, Station
 
 from instantstart import main
 from instantstart.base.settings import Settings
 from instantstart.kube import connection
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of this room's slow runs, and of the courses in fair weather, those of this turn."""
+    if selection.EVERYTHING or config.option.keyword or any("::" in each for each in config.args):
+        return
+    mine = [item for item in items if item.path.parent == Path(__file__).parent]
+    slow = [item.nodeid for item in mine if item.get_closest_marker("slow")]
+    courses = [item.nodeid for item in mine if item.get_closest_marker("in_turn")]
+    chosen = selection.share(slow, selection.TURN, selection.MINUTES) | selection.one(courses, selection.TURN)
+    left_out = [item for item in mine if item.nodeid in {*slow, *courses} and item.nodeid not in chosen]
+    config.hook.pytest_deselected(items=left_out)
+    gone = {item.nodeid for item in left_out}
+    items[:] = [item for item in items if item.nodeid not in gone]
 
 
 @pytest.fixture(scope="session")

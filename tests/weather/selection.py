@@ -1,39 +1,63 @@
-"""How much of the enumeration is run: each day a little, with the slow tests what represents every slice, on request everything.
+"""Which of the slow runs are today's: a share that fits the time that is left, another one each day, until everything was run.
 
-``INSTANTSTART_WEATHER=all`` is on request: every workflow at every point and in every weather, which takes hours.
+All runs stand in one circle, in an order that has nothing to do with their names, each as long as it usually takes. Each turn (a day,
+or ``INSTANTSTART_WEATHER_TURN``) takes the next ``INSTANTSTART_WEATHER_MINUTES`` of the circle. ``INSTANTSTART_WEATHER=all`` takes all,
+which is hours; so does naming tests, or ``-k``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-
-from tests.weather.scenarios import SCENARIOS, Scenario, scenario
+import time
+from collections.abc import Sequence
 
 EVERYTHING = os.environ.get("INSTANTSTART_WEATHER") == "all"
-#: the main job and its end: enumerated at every point with the slow tests
+MINUTES = float(os.environ.get("INSTANTSTART_WEATHER_MINUTES") or 20)
+TURN = int(os.environ.get("INSTANTSTART_WEATHER_TURN") or time.time() // 86_400)
+#: the main job and its end
 MAIN, END = "cluster.create", "cluster.delete"
 #: short enough to be killed at each change each day
 SHORT = "cluster.connect"
+#: what a run usually takes with what it needs before it, on two cores with nothing else on them (seconds)
+_TYPICAL = {
+    "test_weather.py": 90.0,
+    "test_crashes.py": 75.0,
+    "test_partial.py": 25.0,
+    "test_process.py": 100.0,
+    "test_clients.py": 80.0,
+    "test_disk.py": 40.0,
+}
 
 
-def representatives() -> tuple[Scenario, ...]:
-    """Every workflow when everything is asked for; else the main job, its end, and of each slice the workflow with most stages."""
-    if EVERYTHING:
-        return SCENARIOS
-    chosen: dict[str, Scenario] = {}
-    for each in SCENARIOS:
-        where = _slice_of(each)
-        if where not in chosen or len(each.declared.stages()) > len(chosen[where].declared.stages()):
-            chosen[where] = each
-    wanted = {MAIN, END, SHORT, *(each.workflow for each in chosen.values())}
-    return tuple(each for each in SCENARIOS if each.workflow in wanted)
+def seconds(test: str) -> float:
+    """What a run usually takes. ``test`` is its id: ``tests/weather/test_crashes.py::...``."""
+    file = test.partition("::")[0].rpartition("/")[2]
+    return _TYPICAL[file] * (2 if "[journey-" in test else 1)
 
 
-def mains() -> tuple[Scenario, ...]:
-    """Every workflow when everything is asked for; else the main job and its end."""
-    return SCENARIOS if EVERYTHING else (scenario(MAIN), scenario(END))
+def share(tests: Sequence[str], turn: int, minutes: float) -> set[str]:
+    """Those of a turn: the next part of the circle. After ``turns`` turns in a row each has had its own."""
+    turn_of = _circle(tests, minutes)
+    wanted = turn % turns(tests, minutes)
+    return {test for test, own in turn_of.items() if own == wanted}
 
 
-def _slice_of(each: Scenario) -> str:
-    """The module of its first stage's function: a slice's stages.py."""
-    return each.declared.spec.__module__.rpartition(".")[0]
+def one(tests: Sequence[str], turn: int) -> set[str]:
+    """One of them: each has its turn."""
+    return {sorted(tests)[turn % len(tests)]} if tests else set()
+
+
+def turns(tests: Sequence[str], minutes: float) -> int:
+    """After how many turns everything was run."""
+    return max(_circle(tests, minutes).values(), default=0) + 1
+
+
+def _circle(tests: Sequence[str], minutes: float) -> dict[str, int]:
+    """The turn of each."""
+    found: dict[str, int] = {}
+    at = 0.0
+    for test in sorted(tests, key=lambda each: hashlib.sha256(each.encode()).digest()):
+        found[test] = int(at // (minutes * 60))
+        at += seconds(test)
+    return {test: sorted(set(found.values())).index(own) for test, own in found.items()}

@@ -17,8 +17,8 @@ from tests.aws import ledgers
 from tests.weather import report
 from tests.weather.ground import Station
 from tests.weather.house import House
-from tests.weather.scenarios import Scenario, scenario
-from tests.weather.selection import EVERYTHING, MAIN, SHORT, mains, representatives
+from tests.weather.scenarios import SCENARIOS, Scenario, scenario
+from tests.weather.selection import MAIN, SHORT
 
 #: one workflow that is short: each day
 DAILY = (SHORT, "hold")
@@ -105,9 +105,7 @@ def runs(station: Station, tmp_path: Path, undisturbed: dict[str, list[str]]) ->
     ledgers.check(station.sandbox)
 
 
-@pytest.mark.parametrize(
-    ("what", "when"), _each(representatives(), ("hold",), DAILY) + _each(representatives() if EVERYTHING else mains(), ("halt",))
-)
+@pytest.mark.parametrize(("what", "when"), _each(SCENARIOS, ("hold", "halt"), DAILY))
 def test_killed_before_each_change_and_between_each_change_and_its_record(runs: Runs, what: Scenario, when: str) -> None:
     runs.expected(what)
     house = runs.house(what)
@@ -118,7 +116,7 @@ def test_killed_before_each_change_and_between_each_change_and_its_record(runs: 
     runs.judge(what, house, operation, points)
 
 
-@pytest.mark.parametrize(("what", "when"), _each(mains(), ("begun", "ended")))
+@pytest.mark.parametrize(("what", "when"), _each(SCENARIOS, ("begun", "ended")))
 def test_killed_as_each_stage_begins_and_as_it_ends(runs: Runs, what: Scenario, when: str) -> None:
     runs.expected(what)
     house, operation = runs.begin(what)
@@ -131,7 +129,7 @@ def test_killed_as_each_stage_begins_and_as_it_ends(runs: Runs, what: Scenario, 
     runs.judge(what, house, operation, points)
 
 
-@pytest.mark.parametrize(("what", "seed"), _each(mains(), tuple(str(n) for n in range(2))) + _each((scenario(MAIN),), _MORE))
+@pytest.mark.parametrize(("what", "seed"), _each(SCENARIOS, tuple(str(n) for n in range(2))) + _each((scenario(MAIN),), _MORE))
 def test_killed_at_random_instants(runs: Runs, what: Scenario, seed: str) -> None:
     runs.expected(what)
     house, operation = runs.begin(what)

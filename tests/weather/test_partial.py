@@ -13,28 +13,15 @@ from tests.clusters.crank import Turned
 from tests.weather import report
 from tests.weather.ground import Ground, Station
 from tests.weather.scenarios import SCENARIOS, Scenario, scenario
-from tests.weather.selection import EVERYTHING, MAIN
-
-from instantstart.operations.declare import Stage
 
 #: workflows that delete, and those whose work is not the cluster's (a purchase stays; an imported cluster is another's)
 _APART = frozenset({"cluster.delete", "training_plan.buy", "cluster.import"})
 
 
-def _middle(each: Scenario) -> Stage:
-    """The stage in the middle of those that are always gone through."""
-    always = [stage for stage in each.declared.stages() if stage.when is None]
-    return always[len(always) // 2]
-
-
 #: each day; the rest runs with the slow ones
 DAILY = {("cluster.create", "hyperpod")}
 CUT: list[tuple[Scenario, str]] = [
-    (each, stage.name)
-    for each in SCENARIOS
-    if each.workflow not in _APART
-    for stage in each.declared.stages()
-    if stage.when is None and (EVERYTHING or each.workflow == MAIN or stage is _middle(each))
+    (each, stage.name) for each in SCENARIOS if each.workflow not in _APART for stage in each.declared.stages() if stage.when is None
 ]
 
 

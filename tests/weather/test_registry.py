@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
-from tests.weather import derive, ledger, scenarios
+from tests.weather import derive, ledger, scenarios, selection
 from tests.weather.profiles import PROFILES
 
 
@@ -95,3 +95,20 @@ def test_drawn_specs_are_valid_and_keep_what_is_known(data: st.DataObject) -> No
     spec = data.draw(derive.drawn(_Wanted, {"name": "b"}))
     assert isinstance(spec, _Wanted)
     assert spec.name == "b"
+
+
+def test_each_slow_run_has_its_turn_and_a_turn_fits_its_minutes() -> None:
+    tests = [f"tests/weather/test_crashes.py::test[{n}]" for n in range(40)]
+    tests += [f"tests/weather/test_weather.py::test[journey-{n}]" for n in range(9)]
+    for minutes in (1.0, 20.0, 10_000.0):
+        parts = [selection.share(tests, turn, minutes) for turn in range(selection.turns(tests, minutes))]
+        assert sorted(test for part in parts for test in part) == sorted(tests)
+        assert all(parts)
+        longest = max(selection.seconds(test) for test in tests)
+        assert max(sum(map(selection.seconds, part)) for part in parts) <= minutes * 60 + longest
+    assert selection.share(tests, 3, 20.0) == selection.share(tests, 3 + selection.turns(tests, 20.0), 20.0)
+
+
+def test_of_the_courses_one_is_met_each_day() -> None:
+    assert [selection.one(["b", "a"], turn) for turn in range(3)] == [{"a"}, {"b"}, {"a"}]
+    assert selection.one([], 7) == set()

@@ -13,7 +13,6 @@ from tests.weather import courses
 from tests.weather.courses import Course, Worlds
 from tests.weather.ground import Ground, Station
 from tests.weather.profiles import PROFILES, Profile
-from tests.weather.selection import EVERYTHING
 
 COURSES = courses.courses()
 #: each day: the main job in the worst of weathers (and every workflow in fair weather, below)
@@ -39,14 +38,6 @@ def _laid_out(station: Station, course: Course) -> Ground:
     return station.ground(course.after) if course.after else station.empty()
 
 
-#: weathers for the courses beside the journey, which meets them all
-REST = frozenset({"storm", "crash", "lost", "throttle", "credentials"})
-
-
-def _chosen(course: Course, profile: Profile) -> bool:
-    return EVERYTHING or course.name == "journey" or profile.name in REST
-
-
 def _marks(course: Course, profile: Profile) -> list[pytest.MarkDecorator]:
     return [] if (course.name, profile.name) in DAILY else [pytest.mark.slow]
 
@@ -54,7 +45,7 @@ def _marks(course: Course, profile: Profile) -> list[pytest.MarkDecorator]:
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize(
     ("course", "profile"),
-    [pytest.param(c, p, id=f"{c.name}-{p.name}", marks=_marks(c, p)) for c in COURSES for p in PROFILES if _chosen(c, p)],
+    [pytest.param(c, p, id=f"{c.name}-{p.name}", marks=_marks(c, p)) for c in COURSES for p in PROFILES],
 )
 def test_it_ends_in_the_undisturbed_world(
     known_calls: None, station: Station, undisturbed: dict[str, Worlds], course: Course, profile: Profile
@@ -68,10 +59,17 @@ def test_it_ends_in_the_undisturbed_world(
         courses.fair(ground)
 
 
-def test_an_empty_account_is_empty_again_after_every_workflow(known_calls: None, station: Station) -> None:
-    ground = station.empty()
-    before = ground.world()
-    for each in COURSES[0].scenarios:
+def _turn_marks(course: Course) -> list[pytest.MarkDecorator]:
+    return [] if course.name == "journey" else [pytest.mark.in_turn]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("course", [pytest.param(c, id=c.name, marks=_turn_marks(c)) for c in COURSES])
+def test_nothing_of_a_cluster_is_left_after_every_workflow_and_the_deletion(known_calls: None, station: Station, course: Course) -> None:
+    ground = _laid_out(station, course)
+    for each in course.scenarios:
         done = ground.run(each)
         assert done.status == "succeeded", (each.workflow, done.stopped_at, done.problem and done.problem.document())
-    assert ground.world() == before
+    left = ground.world()
+    assert [line for line in left if ground.tag in line] == []
+    assert left == [] or course.name != "journey"

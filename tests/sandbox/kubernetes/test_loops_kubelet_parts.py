@@ -155,7 +155,7 @@ def test_volumes_become_folders_and_their_paths_move_with_them(tmp_path: Path) -
     assert not (places["cfg"] / "b.txt").exists()
     assert (places["info"] / "name").read_text() == "p"
     mounted = [{"name": "work", "mountPath": "/data", "subPath": "x"}, {"name": "cfg", "mountPath": "/data/cfg"}]
-    moved = mounts.relocation({"name": "c", "volumeMounts": mounted}, places)
+    moved = mounts.relocation(mounts.moves({"name": "c", "volumeMounts": mounted}, places))
     assert moved("cp /data/cfg/in/a.txt /data/out") == f"cp {places['cfg']}/in/a.txt {places['work']}/x/out"
     assert moved("/database stays, /my/data too") == "/database stays, /my/data too"
 

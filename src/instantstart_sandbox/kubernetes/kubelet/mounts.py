@@ -198,12 +198,13 @@ def folders(read: Reader, pod: Object, home: Path, data: Path) -> dict[str, Path
     return found
 
 
-def relocation(container: Object, places: dict[str, Path]) -> Callable[[str], str]:
-    """Rewrites mount paths in arguments and environment to the folders that stand for them.
+#: variable of a container's process: real folder -> where the container has it mounted, so that a program can name it as it is there
+MOUNTED = "INSTANTSTART_SANDBOX_MOUNTS"
 
-    A process of the sandbox has no file system of its own, so ``/data`` of a mount has to be named by its real place.
-    """
-    moves = []
+
+def moves(container: Object, places: dict[str, Path]) -> list[tuple[str, str]]:
+    """Where a container mounts something, and the real folder that stands for it; the longest path first."""
+    found = []
     for mount in container.get("volumeMounts") or []:
         folder = places.get(mount["name"])
         if folder is None:
@@ -213,8 +214,15 @@ def relocation(container: Object, places: dict[str, Path]) -> Callable[[str], st
             if part not in ("", ".", ".."):
                 target = target / _safe(part)
         target.mkdir(parents=True, exist_ok=True)
-        moves.append((mount["mountPath"].rstrip("/"), str(target)))
-    moves.sort(key=lambda m: -len(m[0]))
+        found.append((mount["mountPath"].rstrip("/"), str(target)))
+    return sorted(found, key=lambda m: -len(m[0]))
+
+
+def relocation(moves: list[tuple[str, str]]) -> Callable[[str], str]:
+    """Rewrites mount paths in arguments and environment to the folders that stand for them.
+
+    A process of the sandbox has no file system of its own, so ``/data`` of a mount has to be named by its real place.
+    """
 
     def moved(text: str) -> str:
         for path, target in moves:

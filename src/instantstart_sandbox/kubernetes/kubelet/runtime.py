@@ -5,6 +5,7 @@ After a restart of the sandbox simulated containers go on from what their status
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -305,7 +306,8 @@ class Runtime:
 
     def _command(self, body: Body, pod: Object, container: Object, values: dict[str, str]) -> processes.Command:
         stage, model = self._stage(pod, container)
-        moved = mounts.relocation(model, self._places(pod, container))
+        moves = mounts.moves(model, self._places(pod, container))
+        moved = mounts.relocation(moves)
         if stage is not pod:
             values = {**environment(self.read, stage, model), **values}
         home = body.folder / "containers" / container["name"]
@@ -321,6 +323,7 @@ class Runtime:
             # gloo looks up the host's own name, which a pod's is not here
             "GLOO_SOCKET_IFNAME": "lo",
             processes.MARK: str(body.folder),
+            mounts.MOUNTED: json.dumps({target: path for path, target in moves}),
             POD_IP: self.own_address(pod),
             **facts.told(self._cluster, pod, container, body.folder),
         }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import signal
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from . import models, native, sglang, spoiling, vllm
 from .engine import Engine
@@ -18,6 +19,8 @@ from .web import Request, Server
 
 POD_IP = "INSTANTSTART_SANDBOX_POD_IP"
 _PORT = "INSTANTSTART_SANDBOX_PORT"
+#: set by kubelet/mounts.py
+_MOUNTED = "INSTANTSTART_SANDBOX_MOUNTS"
 _NOWHERE = ("127.0.0.1", "localhost", "::1")
 _CACHE_TOKENS = 400_000
 _SHARDS = 4
@@ -45,6 +48,13 @@ class Plan:
     dummy: bool = False
     embedding: bool = False
     routes: dict[tuple[str, str], Route] = field(default_factory=dict)
+
+
+def as_mounted(text: str) -> str:
+    """A text with paths as the container knows them, where the process was given the real folders that stand for its mounts."""
+    for real, path in sorted(json.loads(os.environ.get(_MOUNTED) or "{}").items(), key=lambda each: -len(each[0])):
+        text = text.replace(real, path)
+    return text
 
 
 def plan(words: list[str]) -> Plan | None:
@@ -177,13 +187,14 @@ async def serve(asked: Plan) -> int:
     moments = Moments()
     log = Log(asked.kind, moments)
     log.say(f"{'SGLang' if asked.kind == 'sglang' else 'vLLM'} API server version {asked.version} (the sandbox's own small server)")
-    log.say(f"model={asked.model!r} served_model_name={asked.names!r} tensor_parallel_size={asked.parts}")
+    asked.names = [as_mounted(name) for name in asked.names]
+    log.say(f"model={as_mounted(asked.model)!r} served_model_name={asked.names!r} tensor_parallel_size={asked.parts}")
     try:
         model = check(asked, Accelerators.here())
     except CannotLoadError as failure:
-        log.raw(f"Traceback (most recent call last):\n{failure}")
+        log.raw(as_mounted(f"Traceback (most recent call last):\n{failure}"))
         return 1
-    engine = Engine(model, moments, max(asked.places, 1), int(_CACHE_TOKENS * asked.parts))
+    engine = Engine(replace(model, name=as_mounted(model.name)), moments, max(asked.places, 1), int(_CACHE_TOKENS * asked.parts))
     service = Service(engine, Facts(asked.kind, asked.names, asked.keys, asked.metrics, asked.cache_report, asked.version))
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
