@@ -17,8 +17,6 @@ KNOWN_BREACHES = {
     "ec2:DescribeVpcEndpoints": "the same",
     "ec2:DescribeInternetGateways": "an attached gateway is available, says the API reference beside an enum that has no such word",
 }
-#: lists of which the product wants a page only (tests/aws/test_pages.py says of each call why)
-FIRST_PAGE: dict[str, str] = {}
 #: how the product's clients name themselves (aws/session.py)
 PRODUCT = "instantstart"
 _TOKEN_NAMES = frozenset({"clienttoken", "clientrequesttoken"})
