@@ -17,19 +17,21 @@ from tests.bench.rig import AT_REST, INSTANCE_TYPE, Rig
 def catalogue() -> Iterator[str]:
     """Tokens of tools/list and of the transcript: list, create EKS, select, dependencies, HyperPod, storage, verify."""
     with Rig(60) as rig:
-        tools, said = anyio.run(_conversation, rig)
-    counts = tokens.count([tools, *(text for _, asked, answered in said for text in (asked, answered))])
-    yield f"tools/list, default set: {counts[0]} tokens ({tokens.how()}), {len(tools)} bytes"
-    asked, answered = counts[1::2], counts[2::2]
-    yield f"one conversation: {len(said)} calls, {sum(asked)} tokens asked, {sum(answered)} answered, the longest answer {max(answered)}"
-    for name in dict.fromkeys(name for name, _, _ in said):
-        mine = [count for count, (tool, _, _) in zip(answered, said, strict=True) if tool == name]
+        tools, traffic = anyio.run(_conversation, rig)
+    yield f"tools/list, default set: {tokens.count([tools])[0]} tokens ({tokens.how()}), {len(tools)} bytes"
+    each = traffic.each()
+    asked, answered = sum(call[1] for call in each), sum(call[2] for call in each)
+    yield f"one conversation: {len(each)} calls, {asked} tokens asked, {answered} answered, the longest answer {max(c[2] for c in each)}"
+    minutes = traffic.world_seconds / 60
+    yield f"the same on an account where it takes {minutes:.0f} minutes: {traffic.at_the_worlds_pace()} (goal {tokens.CONVERSATION_TOKENS})"
+    for name in dict.fromkeys(tool for tool, _, _ in each):
+        mine = [count for tool, _, count in each if tool == name]
         yield f"  {name}: {len(mine)} x {sum(mine) // len(mine)} tokens"
 
 
-async def _conversation(rig: Rig) -> tuple[str, list[tuple[str, str, str]]]:
+async def _conversation(rig: Rig) -> tuple[str, tokens.Traffic]:
     headers = {"Authorization": f"Bearer {rig.product.token}"}
-    said: list[tuple[str, str, str]] = []
+    traffic = tokens.Traffic()
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(f"{rig.product.url}/mcp", http_client=http)) as client,
@@ -42,7 +44,7 @@ async def _conversation(rig: Rig) -> tuple[str, list[tuple[str, str, str]]]:
             told = dict(answer.structured_content or {})
             if answer.is_error:
                 raise RuntimeError(f"{tool}: {told}")
-            said.append((tool, json.dumps({"name": tool, "arguments": arguments}), answer.content[0].text))  # type: ignore[union-attr]
+            traffic.add(tool, arguments, answer.content[0].text)  # type: ignore[union-attr]
             return told
 
         async def follow(operation: dict[str, Any]) -> dict[str, Any]:
@@ -63,4 +65,4 @@ async def _conversation(rig: Rig) -> tuple[str, list[tuple[str, str, str]]]:
         await follow(await ask("hyperpod_create", zone=zone, instance_type=INSTANCE_TYPE, instance_count=1))
         await follow(await ask("storage_configure"))
         await follow(await ask("cluster_verify"))
-    return tools, said
+    return tools, traffic

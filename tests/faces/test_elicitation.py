@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import httpx2
@@ -43,7 +43,12 @@ def delete_toy(
     exact = f"cluster.delete {cluster}"
     if dry_run:
         return doors.promise(response, doors.approve(room, caller, exact, Plan(remove=(f"eks-{cluster}", HOSTILE), keep=("the data",))))
-    return doors.begin_approved(room, caller, response, Wish("cluster.delete", Target(tag=cluster, zone="use1-az1"), key, exact, approval))
+    return doors.begin_approved(
+        room,
+        caller,
+        response,
+        Wish("cluster.delete", Target(tag=cluster, zone="use1-az1", count=1, capacity="on_demand"), key, exact, approval),
+    )
 
 
 class Engine(toys.ToyEngine):
@@ -78,11 +83,11 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[toys.Running]:
 class User:
     """Who sits before the client: keeps every question, and answers as told."""
 
-    def __init__(self, action: str, agree: bool | None = True) -> None:
+    def __init__(self, action: Literal["accept", "decline", "cancel"], agree: bool | None = True) -> None:
         self.asked: list[str] = []
-        self._answer = ElicitResult(action=action, content=None if agree is None else {"agree": agree})  # type: ignore[arg-type]
+        self._answer = ElicitResult(action=action, content=None if agree is None else {"agree": agree})
 
-    async def __call__(self, _context: Any, params: Any) -> ElicitResult:
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
         self.asked.append(params.message)
         assert params.requested_schema["properties"].keys() == {"agree"}
         return self._answer
@@ -146,7 +151,7 @@ def test_a_persons_own_token_needs_no_second_person(asking: toys.Running) -> Non
     ("how", "action", "agree"),
     [("http", "decline", None), ("http", "cancel", None), ("http", "accept", False), ("stdio legacy", "decline", None)],
 )
-def test_anything_but_a_yes_changes_nothing(asking: toys.Running, how: str, action: str, agree: bool | None) -> None:
+def test_anything_but_a_yes_changes_nothing(asking: toys.Running, how: str, action: Any, agree: bool | None) -> None:
     cluster = f"{how.replace(' ', '-')}-{action}"
     user = User(action, agree)
     answer = deleted(asking, how, user, cluster)

@@ -20,6 +20,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from tests import tokens
 
 from instantstart.faces.cli import demo
 from instantstart.faces.cli import main as cli
@@ -93,12 +94,14 @@ class Agent:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.traffic = tokens.Traffic()
 
     async def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The answer of a tool that must not fail."""
         answer = await self._client.call_tool(tool, arguments)
         assert not answer.is_error, answer.content
         assert len(answer.content[0].text) <= 8000  # type: ignore[union-attr]
+        self.traffic.add(tool, arguments, answer.content[0].text)  # type: ignore[union-attr]
         return dict(answer.structured_content)
 
     async def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -124,6 +127,8 @@ def test_from_an_empty_account_to_a_verified_cluster_by_tools_alone(place: Place
 async def _transcript(place: Place, transport: str) -> None:
     async with connected(place, transport) as client:
         agent = Agent(client)
+        playbook = await client.get_prompt("create-cluster", {"wish": "Help me create a new HyperPod cluster"})
+        assert "Help me create a new HyperPod cluster" in playbook.messages[0].content.text  # type: ignore[union-attr]
         before = await agent.ask("cluster_list")
         assert before["account"]
         begun = await agent.ask("eks_create")
@@ -147,6 +152,7 @@ async def _transcript(place: Place, transport: str) -> None:
         _check_summary(tag, (await agent.to_the_end(await agent.ask("cluster_verify")))["result"])
         listed = {c["tag"]: c for c in (await agent.ask("cluster_list"))["items"]}
         assert (listed[tag]["state"], listed[tag]["selected"]) == ("ready", True)
+        assert agent.traffic.at_the_worlds_pace() <= tokens.CONVERSATION_TOKENS, (tokens.how(), agent.traffic.each())
 
 
 async def _order_is_the_servers(agent: Agent, tag: str) -> None:

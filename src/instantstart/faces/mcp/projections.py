@@ -89,6 +89,34 @@ def operation(document: Mapping[str, Any]) -> Json:
     return compact(told)  # type: ignore[no-any-return]
 
 
+def progress(document: Mapping[str, Any]) -> Json:
+    """An operation that is waited for: at rest all of it; until then a few words, for a model reads them every 50 seconds."""
+    if document["status"] in _AT_REST:
+        return operation(document)
+    stages = document["stages"]
+    told = {
+        "operation_id": document["id"],
+        "status": document["status"],
+        "elapsed_seconds": int(document["elapsed_seconds"]),
+        "slow": document["slow"] or None,
+        "stages_done": f"{sum(s['status'] in _DONE for s in stages)} of {len(stages)}",
+        "now": [_going(s) for s in stages if s["status"] not in (*_DONE, "pending")],
+        "status_tool": "operation_wait",
+        "check_again_in_seconds": document["next_check_in_seconds"],
+    }
+    return compact(told)  # type: ignore[no-any-return]
+
+
+def _going(stage: Mapping[str, Any]) -> Json:
+    counted = stage.get("progress") or {}
+    return {
+        "stage": stage["name"],
+        "seconds": f"{int(stage['elapsed_seconds'])} of typically {int(stage['typical_seconds'])}",
+        "progress": f"{counted['done']}/{counted['total']} {counted['unit']}" if counted else None,
+        "untrusted_because": stage.get("because"),
+    }
+
+
 def _stage(stage: Mapping[str, Any]) -> Json:
     progress = stage.get("progress") or {}
     return {
@@ -244,6 +272,7 @@ def _wish(pending: Mapping[str, Any]) -> str:
 _SHAPES: Mapping[Shape, Callable[[Mapping[str, Any]], Json]] = {
     Shape.compact: compact,
     Shape.operation: operation,
+    Shape.progress: progress,
     Shape.operations: operations,
     Shape.events: events,
     Shape.instance_types: instance_types,

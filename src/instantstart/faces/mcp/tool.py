@@ -38,6 +38,7 @@ class Shape(StrEnum):
 
     compact = "compact"
     operation = "operation"
+    progress = "progress"
     operations = "operations"
     events = "events"
     instance_types = "instance_types"

@@ -24,7 +24,7 @@ TOOLS = (
     begins("cluster_verify", "Read everything anew; the result is the summary."),
     reads("operation_list", "List operations, newest first.", Area.core, Shape.operations, "mine", "sort"),
     reads("operation_get", "Show an operation: stages, waiting reason, problem, result.", Area.core, Shape.operation),
-    reads("operation_wait", "Wait up to 50 s for an operation to end; call again until it rests.", Area.core, Shape.operation, "after"),
+    reads("operation_wait", "Wait up to 50 s for an operation to end; call again until it rests.", Area.core, Shape.progress, "after"),
     reads("operation_events", "List what happened in an operation.", Area.core, Shape.events),
     begins("operation_retry", "Go on at the failed or blocked stage."),
     ends("operation_cancel", "Stop an operation; what was made stays."),
