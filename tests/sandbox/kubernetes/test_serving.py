@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -186,13 +187,15 @@ def test_a_rolling_update_under_load_fails_no_request(tmp_path: Path) -> None:
                     answer = await client.post(f"{await url(bench, 'a')}/v1/chat/completions", json={**ASK, "max_tokens": 30})
                     codes.append(answer.status_code)
 
+        def answered_since(seen: int) -> bool:
+            return len(codes) > seen
+
         callers = [asyncio.create_task(load()) for _ in range(3)]
         patch = {"spec": {"template": {"metadata": {"annotations": {"round": "2"}}}}}
         await bench.client.patch("deployments.apps", "a", patch, "default")
         while not ready(bench, "a", 2) or before & {p["metadata"]["uid"] for p in bench.pods()}:
-            seen = len(codes)
             await bench.wait(0.5)
-            await until(bench, lambda seen=seen: len(codes) > seen, seconds=0.0)  # at every step of the wave somebody was answered
+            await until(bench, partial(answered_since, len(codes)), seconds=0.0)  # at every step of the wave somebody was answered
         stop.set()
         await asyncio.gather(*callers)
         assert set(codes) == {200}
