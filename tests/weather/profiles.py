@@ -124,8 +124,7 @@ def _restarts(ground: Ground) -> Between:
         nonlocal looks
         looks += 1
         if looks % 12 == 0:
-            ground.sandbox.admin("snapshot")
-            ground.sandbox.kill()
+            ground.sandbox.lose_machine()
             ground.sandbox.start()
 
     return between

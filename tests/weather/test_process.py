@@ -59,7 +59,7 @@ def test_aws_itself_is_killed_four_times_and_the_operation_goes_on(houses: Calla
     operation = house.ask(WHAT)
     for stage in ("stack", "bundles", "hyperpod", "nodes"):
         house.reaches(operation, stage, ended=False)
-        house.ground.sandbox.kill()
+        house.ground.sandbox.lose_machine()
         house.ground.sandbox.start()
     _judge(house, operation, "AWS itself killed four times", undisturbed)
 
