@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +42,9 @@ CALLERS = (*NOBODIES, *ROLES)
 #: the callers whose commands are run: the command line has no door of its own, only the token that it is given
 COMMANDERS = ("viewer", "operator", "operator-agent", "admin")
 #: refused because of who asks, and not because of what is asked
-_REFUSALS = frozenset({"identity.missing", "identity.token_unknown", "identity.role_too_low", "identity.agent", "identity.ended"})
+_REFUSALS = frozenset(
+    {"identity.missing", "identity.token_unknown", "identity.role_too_low", "identity.agent", "identity.ended", "approval.needs_person"}
+)
 #: commands that are no calls of the server, or that end it
 LOCAL = frozenset({"serve", "mcp", "demo", "login", "agent config", "support bundle"})
 _LOCAL_GROUPS = ("database", "context")
@@ -133,16 +136,15 @@ _SAID = {
 #: what else a command needs to come as far as the door
 _MORE = {
     "cluster create": ("--zone", "usw2-az1", "--type", "ml.g5.xlarge"),
-    "cluster import": ("--eks", "nobody"),
-    "cluster nodes": ("--cluster", _NOWHERE),
+    "cluster import": ("nobody",),
     "mlflow share": ("--to", "111122223333"),
-    "model call": ("--prompt", "hello"),
+    "model call": ("hello",),
 }
 
 
 def line_of(words: str, command: Any) -> list[str]:
     """The command line of a command: its required values, nothing that would be done, the answer as JSON."""
-    line, options = words.split(), [*_MORE.get(words, ())]
+    line, options = words.split(), []
     for each in command.params:
         said = _SAID.get(each.name, "nobody")
         if each.required or each.name == "cluster":
@@ -153,7 +155,7 @@ def line_of(words: str, command: Any) -> list[str]:
             options.append(each.opts[0])
         elif each.name == "output":
             options += [each.opts[0], "json"]
-    return [*line, *options]
+    return [*line, *options, *_MORE.get(words, ())]
 
 
 class Listening(httpx2.HTTPTransport):
@@ -249,6 +251,7 @@ def differences(kept: Rows, seen: Rows) -> Iterable[str]:
 
 def main() -> int:
     """Ask, and write the table."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes end with us
     with tempfile.TemporaryDirectory() as folder, standing(Path(folder), cluster=False) as ground:
         text = written(asked(ground))
         kept = TABLE.read_text() if TABLE.exists() else written({})

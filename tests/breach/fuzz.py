@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import re
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -222,6 +223,7 @@ def main() -> int:
     asked.add_argument("--seed", type=int, default=1, help="Another seed makes other requests.")
     given_ = asked.parse_args()
     tags = frozenset(each for each in given_.tags.split(",") if each)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes end with us
     with tempfile.TemporaryDirectory() as folder, standing(Path(folder)) as ground:
         found = run(ground, given_.requests, tags, given_.seed)
     for operation, statuses in sorted(found.routes.items()):

@@ -80,8 +80,8 @@ def harmless(text: str) -> list[str]:
     return sorted({c for c in text if not c.isprintable() and c != "\n"})
 
 
-#: words that S3 takes in a key
-_KEYS = {name: word for name, word in hostile.WORDS.items() if name not in ("nul", "half a character", "long", "climbing", "lines")}
+#: words that the sandbox's S3 takes in a key
+_KEYS = {name: word for name, word in hostile.WORDS.items() if len(word) < 900 and not set(word) & set("\0\n\ud83d") and ".." not in word}
 
 
 def test_names_of_objects_are_only_words_through_every_face(ground: Ground) -> None:
