@@ -109,7 +109,9 @@ def test_it_is_made_deployed_and_has_answered(made: Turned, door: Door, stand: S
     assert "instantstart" in managers
     listed = door.get(f"{BASE}/served-models")["items"]
     assert [(s["name"], s["path"], s["state"]) for s in listed] == [("qwen", "managed", "answering")]
-    assert door.well(200, "POST", f"{BASE}/served-models/default/qwen/calls", {"prompt": "Hi", "max_tokens": 4})["ok"]
+    called = door.well(200, "POST", f"{BASE}/served-models/default/qwen/calls", {"prompt": "Hi", "max_tokens": 4})
+    assert called["ok"]
+    assert called["model"] == "/opt/ml/model", "the place that the container knows, not the folder of this machine"
 
 
 def test_the_same_wish_again_starts_nothing_and_another_is_a_conflict(made: Turned, door: Door, stand: Stand) -> None:

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.capacity.doors import Door
+from tests.capacity.doors import Door, workflow
 from tests.clusters.conftest import shared_room, shared_sandbox  # noqa: F401 - fixtures
 from tests.clusters.crank import Turned
-from tests.clusters.worlds import SandboxProcess
+from tests.clusters.worlds import REGION, SandboxProcess
 from tests.inference import stands
 from tests.inference.stands import BASE, SMALL, TYPE, Stand
 
 from instantstart import main
 from instantstart.base import problems
+from instantstart.capabilities.features.specs import SwitchTarget
+from instantstart.capabilities.inference.deployments.specs import UpdateModelDeployment
 from instantstart.capabilities.room import Room
-from instantstart.ensure import first_answers
+from instantstart.ensure import autoscalers, first_answers
 from instantstart.kube.client import Door as Inside
 from instantstart.kube.client import KubeCluster
 from instantstart.store.records import OperationFilter
@@ -102,6 +104,28 @@ def test_a_change_says_what_differs_and_leaves_the_rest(stand: Stand, door: Door
     assert door.refusal(404, "PATCH", f"{DEPLOYMENTS}/default/other", {"replicas": 1})["code"] == "model_deployment.unknown"
 
 
+def test_variables_are_set_and_taken_away_one_by_one(door: Door, qwen: str) -> None:
+    path = f"{DEPLOYMENTS}/default/qwen"
+    plan = door.well(200, "PATCH", path, {"set_env": {"A": "1", "B": "2"}}, dry_run="true")
+    assert plan["change"] == ["env: none -> {'A': '1', 'B': '2'}"]
+    assert door.well(200, "PATCH", path, {"unset_env": ["NONE"]})["asked"]["env"] == {}, "what is not there is gone already"
+    assert door.pointers("PATCH", path, {"env": {}, "set_env": {"A": "1"}, "unset_env": ["B"]}) == {"/set_env", "/unset_env"}
+    assert door.pointers("PATCH", path, {"set_env": {"A": "1"}, "unset_env": ["B", "A"]}) == {"/unset_env/1"}
+    asked = UpdateModelDeployment(set_env={"A": "1", "C": "4"}, unset_env=["B"]).onto({"env": {"A": "0", "B": "2", "D": "3"}})
+    assert asked["env"] == {"A": "1", "C": "4", "D": "3"}
+
+
+def test_a_deletion_overtakes_the_change_that_does_not_end(stand: Stand, door: Door, qwen: str) -> None:
+    path = f"{DEPLOYMENTS}/default/qwen"
+    stuck = door.well(202, "PATCH", path, {"env": {"LEVEL": "debug"}})
+    assert door.refusal(409, "PATCH", path, {"env": {"LEVEL": "info"}})["code"] == "operation.subject_busy"
+    plan = door.well(200, "DELETE", path, dry_run="true")
+    assert plan["change"] == [f"Operation {stuck['id']} (Change a model deployment, queued) is cancelled first."]
+    deletion = door.well(202, "DELETE", path, approval=plan["approval"])
+    assert door.get(f"/operations/{stuck['id']}")["status"] == "cancelled"
+    stand.room.engine.cancel(deletion["id"], "tester")
+
+
 @contextmanager
 def load(kube: KubeCluster, service: str, port: int) -> Iterator[Counter[str]]:
     """Requests without a pause while something is done; how each ended."""
@@ -149,7 +173,10 @@ def test_an_image_that_cannot_be_had_is_told_and_the_old_pods_serve_on(stand: St
     assert isinstance(answered, first_answers.FirstAnswer)
     shown = door.get(f"{DEPLOYMENTS}/default/qwen")
     assert shown["item"]["state"] == "failing"
-    assert shown["item"]["why"]
+    listed = {i["name"]: i["why"] for i in door.get(DEPLOYMENTS)["items"]}
+    served = {i["name"]: i["why"] for i in door.get(f"{BASE}/served-models")["items"]}
+    assert shown["item"]["why"] == listed["qwen"]
+    assert "registry.invalid/vllm:v9" in served["qwen"] or served["qwen"] == listed["qwen"]
 
 
 # --- what is refused, every field at once
@@ -195,6 +222,19 @@ def test_all_violations_of_a_request_are_told_at_once(door: Door) -> None:
 def test_what_is_refused_is_refused_at_its_field(door: Door, more: dict[str, Any], pointers: set[str]) -> None:
     """Cases 60 and 88 among them: nothing of a request reaches a shell or another command's options."""
     assert pointers <= door.pointers("POST", DEPLOYMENTS, ask(**more))
+
+
+@pytest.mark.parametrize("path", [DEPLOYMENTS, f"{BASE}/model-pools"])
+def test_a_command_that_cannot_be_read_has_no_plan(door: Door, path: str) -> None:
+    refused = door.refusal(422, "POST", path, ask(command="vllm serve 'm"), dry_run="true")
+    assert {f["pointer"] for f in refused["fields"]} == {"/command"}
+    assert "never closed" in refused["detail"]
+
+
+def test_a_command_that_loads_another_model_than_is_named_is_remarked(door: Door) -> None:
+    plan = door.well(200, "POST", DEPLOYMENTS, ask(name="other", model="Qwen/Qwen3-8B"), dry_run="true")
+    told = [f["detail"] for f in plan["findings"] if f["check"] == "model" and f["level"] == "warn"]
+    assert any(t.startswith(f"The command loads {SMALL}, and model says Qwen/Qwen3-8B") for t in told)
 
 
 def test_a_name_of_somebody_else_is_not_taken(stand: Stand, door: Door) -> None:
@@ -333,3 +373,29 @@ def test_an_autoscaler_of_somebody_else_is_not_joined(stand: Stand, door: Door, 
     refused = door.refusal(422, "POST", AUTOSCALERS, wish)
     assert "HorizontalPodAutoscaler theirs scales qwen already" in refused["detail"]
     stand.kube.delete("HorizontalPodAutoscaler", "theirs", "default")
+
+
+@pytest.mark.slow
+def test_the_clusters_own_workspace_is_asked_and_pods_come_from_nothing(stand: Stand, door: Door, qwen: str) -> None:
+    """AMP answers the trial query and KEDA's; at 0 pods a metric that is there without them wakes the first."""
+    feature = SwitchTarget(tag=stands.TAG, region=REGION, feature="observability", ask={"enabled": True})
+    on = stand.crank.run(workflow("feature.enable"), feature)
+    assert on.status == "succeeded", (on.stopped_at, on.problem)
+    wish = {"target": "qwen", "min_replicas": 0, "max_replicas": 2, "threshold": 1, "metric": "running", "cooldown_seconds": 30}
+
+    def plan(**more: Any) -> Any:
+        return door.well(200, "POST", AUTOSCALERS, {**wish, **more}, dry_run="true")
+
+    def pods() -> int:
+        return int(stand.kube.get("Deployment", "qwen", "default")["spec"].get("replicas", 1))
+
+    stand.await_fact(lambda: plan()["value"] is not None, seconds=20)
+    assert any(f["level"] == "warn" and "wakes nothing" in f["detail"] for f in plan()["findings"])
+    for query, count in (("vector(0)", 0), ("vector(2)", 2)):
+        made = do(stand, door, "POST", AUTOSCALERS, {**wish, "metric": "custom", "query": query})
+        assert made.status == "succeeded", made.problem
+        trigger = stand.kube.list(autoscalers.SCALED_OBJECT, "default")[0]["spec"]["triggers"][0]
+        assert "/workspaces/ws-" in trigger["metadata"]["serverAddress"]
+        stand.await_fact(lambda count=count: pods() == count, seconds=60)  # type: ignore[misc]
+        assert remove(stand, door, f"{AUTOSCALERS}/default/qwen").status == "succeeded"
+    stand.ready("qwen", 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from starlette.testclient import TestClient
@@ -162,6 +163,12 @@ def test_a_form_is_kept_for_its_identity_alone(door: Door, shared_room: Room, cl
     assert [f["name"] for f in door.get("/saved-forms", kind="training_job")["items"]] == ["nightly run"]
     assert door.refusal(422, "PUT", mine, {"content": {"x": "y" * 200_000}})["code"] == "saved_form.too_large"
     assert door.call("PUT", "/saved-forms/toaster/x", {"content": {}}).status_code == 422
+    for name in ("team%2Fnightly", "%2F", "a%2F..%2Fb", "50%25"):
+        place = f"/saved-forms/training_job/{name}"
+        door.well(200, "PUT", place, {"content": {"name": "z"}})
+        assert door.get(place)["name"] == unquote(name)
+        assert door.call("DELETE", place).status_code == 204
+    assert door.call("PUT", "/saved-forms/training_job/...", {"content": {}}).status_code == 422
     assert door.call("DELETE", mine).status_code == 204
     assert door.refusal(404, "GET", mine)["code"] == "saved_form.unknown"
 

@@ -94,7 +94,9 @@ def test_what_cannot_be_searched_is_told_at_its_field(tracked: Tracked) -> None:
     assert [f["pointer"] for f in wrong["fields"]] == ["/query/filter"]
     assert tracked.door.refusal(404, "GET", RUNS, tracking=HERE, experiment="nowhere")["code"] == "mlflow.experiment_unknown"
     assert tracked.door.refusal(422, "GET", RUNS)["code"] == "mlflow.ambiguous"
-    assert tracked.door.refusal(404, "GET", f"{RUNS}/0123456789abcdef", tracking=HERE)["code"] == "mlflow.not_found"
+    absent = tracked.door.refusal(404, "GET", f"{RUNS}/0123456789abcdef", tracking=HERE)
+    assert (absent["code"], absent["hint"]) == ("mlflow.not_found", "List the runs or experiments.")
+    assert absent["detail"].startswith("There is no run 0123456789abcdef in arn:")
     foreign = tracked.arns[HERE].replace(tracked.where.names.account, "999999999999")
     assert tracked.door.refusal(422, "GET", RUNS, tracking=foreign)["code"] == "mlflow.other_account"
 

@@ -133,4 +133,10 @@ def _once(aws: Aws, call: Call) -> bytes:
 
 
 def _text(content: bytes) -> str:
+    """What a service says in words: the message of its JSON, where it has one."""
+    with contextlib.suppress(ValueError):
+        found = json.loads(content)
+        told = found.get("message") or found.get("Message") if isinstance(found, dict) else None
+        if isinstance(told, str) and told.strip():
+            return told.strip()[:300]
     return content[:300].decode(errors="replace").strip()

@@ -25,6 +25,7 @@ LABEL_SELECTOR = r"^[A-Za-z0-9_./,=!() -]+$"
 ONLY_NAMESPACE = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"
 KUBERNETES_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
+FORM_NAME = r"^[^\x00-\x1f\x7f]*[^\x00-\x1f\x7f.][^\x00-\x1f\x7f]*$"
 ID = r"^[A-Za-z0-9_-]+$"
 ADDON_VERSION = r"^v\d+\.\d+\.\d+(-eksbuild\.\d+)?$"
 WORKSPACE_ARN = r"^arn:[a-z-]+:aps:[a-z0-9-]+:\d{12}:workspace/ws-[a-f0-9-]+$"
@@ -98,6 +99,7 @@ WORDS = {
     ONLY_NAMESPACE: "have lower-case letters, digits and '-', and begin and end with a letter or digit; nothing means all",
     KUBERNETES_NAME: "have lower-case letters, digits and '-', and begin and end with a letter or digit",
     PRINTABLE: "have printable characters only",
+    FORM_NAME: "have printable characters only, and not dots alone",
     TAINT: "be key=value:Effect or key:Effect, with the effect NoSchedule, PreferNoSchedule or NoExecute",
     S3_URI: "be a folder in S3, such as s3://bucket/folder",
     TRAINING_PLAN_NAME: "have letters, digits and single hyphens between them, 64 at most",

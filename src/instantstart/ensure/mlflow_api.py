@@ -23,6 +23,7 @@ _PAGE = 1000
 _HISTORY_PAGE = 25_000
 #: what one log-batch takes (MLflow, "Log Batch": request limits)
 METRICS_A_BATCH, PARAMS_A_BATCH, TAGS_A_BATCH = 1000, 100, 100
+_NOUNS = {"run_id": "run", "experiment_id": "experiment", "experiment_name": "experiment"}
 #: MLflow's error codes that mean something to a caller
 _NOT_FOUND, _EXISTS, _INVALID = "RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS", "INVALID_PARAMETER_VALUE"
 
@@ -210,10 +211,14 @@ class Mlflow:
             raise problems.Unreachable("mlflow.no_json", f"{self.place.arn} did not answer as MLflow does.") from error
         return told if isinstance(told, dict) else {}
 
+    def _absent(self, call: signed.Call) -> str:
+        return f"There is no {_absent_noun({**(call.body or {}), **call.query})} in {self.place.arn}."
+
     def _translated(self, refusal: signed.Refusal, call: signed.Call) -> problems.Problem:
         told = refusal.told()
         code, said = str(told.get("error_code", "")), str(told.get("message") or told.get("Message") or "")[:1000]
         evidence = {"arn": self.place.arn, "operation": call.path.removeprefix(_ROOT), "status": refusal.status, "mlflow_code": code}
+        evidence |= {"untrusted_message": said} if said else {}
         if refusal.status in (401, 403):
             return problems.Denied(
                 "mlflow.denied",
@@ -222,13 +227,21 @@ class Mlflow:
                 evidence=evidence,
             )
         if code == _NOT_FOUND or refusal.status == 404:
-            return problems.NotFound("mlflow.not_found", said or f"{self.place.arn} does not know that.", evidence=evidence)
+            return problems.NotFound("mlflow.not_found", self._absent(call), hint="List the runs or experiments.", evidence=evidence)
         if refusal.status == 409:
             sentence = said or f"{self.place.arn} is not active."
             return problems.Conflict("mlflow.not_active", sentence, hint="Wait until it is usable, or start it.", evidence=evidence)
         if code == _EXISTS:
             return problems.Conflict("mlflow.exists", said, evidence=evidence)
         return problems.Invalid("mlflow.refused", f"MLflow refused {evidence['operation']}: {said or refusal.status}", evidence=evidence)
+
+
+def _absent_noun(asked: Mapping[str, Any]) -> str:
+    """What was asked for, by the name that it was asked by."""
+    for key, noun in _NOUNS.items():
+        if asked.get(key):
+            return f"{noun} {asked[key]}"
+    return "such thing"
 
 
 def _endpoint(aws: Aws, place: Place) -> str:

@@ -146,7 +146,7 @@ def findings(ask: Any, facts: Facts) -> list[Finding]:
         for field_name, secret in (("token_secret", ask.token_secret), ("api_key_secret", ask.api_key_secret))
         if secret in facts.missing_secrets
     ]
-    found += [*_volumes(ask, facts), *_model(ask, facts)]
+    found += [*_volumes(ask, facts), *_model(ask, facts), *_other_model(ask, meant)]
     if facts.image is not None:
         found.append(facts.image)
     return found
@@ -301,7 +301,7 @@ def _model(ask: Any, facts: Facts) -> list[Finding]:
     if facts.meant.engine != "custom" and model is None and not ask.shell:
         hint = "Add it to the command, before its flags: vllm serve MODEL --flag; or name it as model."
         return [Finding("model", "fail", "Neither the command nor model says which model is served.", hint)]
-    if model and model.startswith("/") and not any(model.startswith(v.mount_path.rstrip("/") + "/") for v in ask.volumes):
+    if model and model.startswith("/") and not any(f"{model}/".startswith(v.mount_path.rstrip("/") + "/") for v in ask.volumes):
         return [Finding("model", "warn", f"{model} is in no volume of the pod: it must be in the image.", "Mount the claim that holds it.")]
     if model and model.startswith(("http://", "https://")):
         text = f"{model} is an address: servers take an id of the hub, such as Qwen/Qwen3-0.6B, or a folder."
@@ -313,6 +313,20 @@ def _model(ask: Any, facts: Facts) -> list[Finding]:
             Finding("token_secret", "warn", f"{model} is gated: without a token the server cannot fetch it.", "Name a Secret with a token.")
         ]
     return []
+
+
+def _other_model(ask: Any, meant: Meant) -> list[Finding]:
+    """Whether the command loads another model than the one that is named; a folder may well hold it."""
+    loaded = serving.model_of(meant.engine, meant.argv)
+    if not ask.model or loaded in (None, ask.model) or str(loaded).startswith(("/", ".")):
+        return []
+    told = f"The command loads {loaded}, and model says {ask.model}: labels, size and checks would be those of another model."
+    return [Finding("model", "warn", told, "Leave model out, or make both the same.")]
+
+
+def unreadable(ask: Any, meant: Meant) -> bool:
+    """Whether the command cannot be taken apart, so that nothing could be made of it."""
+    return bool(meant.parsed.wrong) and not ask.shell
 
 
 # --- what is made of it

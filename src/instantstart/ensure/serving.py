@@ -46,6 +46,12 @@ _SIZE = re.compile(r"(?<![A-Za-z0-9.])(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)[bB]
 _SCRAPE, _SCRAPE_PORT, _SCRAPE_PATH = "prometheus.io/scrape", "prometheus.io/port", "prometheus.io/path"
 
 
+#: flags of vLLM that take no value
+_SWITCH = re.compile(r"--(?:no-|enable-|disable-|trust-remote-code|enforce-eager|async-scheduling|skip-|use-|calculate-|headless|return-)")
+_NAMES_OTHER_MODELS = frozenset({"--tokenizer", "--served-model-name", "--hf-config-path", "--generation-config", "--lora-modules"})
+_LOOKS_LIKE_A_MODEL = re.compile(r"/?[\w.-]+/[\w./-]+\Z")
+
+
 @dataclass(frozen=True)
 class Engine:
     """A server of models. ``health`` None: only its port is looked at; ``metrics`` None: it is not known to have any."""
@@ -128,10 +134,24 @@ def model_of(engine: EngineName, argv: Sequence[str]) -> str | None:
     by_flag = flag(argv, ENGINES[engine].model_flags)
     if by_flag is not None:
         return by_flag
-    for at in range(len(argv) - 2):
-        if tuple(argv[at : at + 2]) == ("vllm", "serve") and not argv[at + 2].startswith("-"):
-            return argv[at + 2]
-    return None
+    started = next((at for at in range(len(argv) - 1) if tuple(argv[at : at + 2]) == ("vllm", "serve")), None)
+    return _positional(argv[started + 2 :]) if started is not None else None
+
+
+def _positional(words: Sequence[str]) -> str | None:
+    """The first word that is no flag and no flag's value. Of a flag that is not known to be a switch, the next word is the value;
+    where that leaves none, the last value that looks like a model is it: then its flag was a switch.
+    """
+    taken: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            return word
+        name = word.replace("_", "-")
+        if "=" not in word and not _SWITCH.match(name):
+            value = next(rest, "")
+            taken += [value] if value and not value.startswith("-") and name not in _NAMES_OTHER_MODELS else []
+    return next((value for value in reversed(taken) if _LOOKS_LIKE_A_MODEL.match(value)), None)
 
 
 def served_as(engine: EngineName, argv: Sequence[str]) -> str | None:

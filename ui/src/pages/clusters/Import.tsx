@@ -26,7 +26,7 @@ export function ImportCluster() {
         loading={read.isPending}
         loadingText="Looking for clusters"
         ariaLabels={{ tableLabel: "Clusters that could be imported" }}
-        empty={<EmptyState title="No clusters of others" says="Every EKS cluster here is managed already." />}
+        empty={<EmptyState error={read.error} title="No clusters of others" says="Every EKS cluster here is managed already." />}
         header={
           <Header
             variant="h1"

@@ -36,7 +36,7 @@ export function FeaturesTab({ cluster }: { cluster: string }) {
         loading={read.isPending}
         loadingText="Reading the features"
         ariaLabels={{ tableLabel: "Features" }}
-        empty={<EmptyState title="No features" />}
+        empty={<EmptyState error={read.error} title="No features" />}
         header={<ListHeader title="Features" description={read.data ? `Read ${moment(read.data.read_at)}` : undefined} onRefresh={() => void read.refetch()} />}
         columnDefinitions={[
           { id: "title", header: "Feature", isRowHeader: true, minWidth: 200, cell: TitleCell },

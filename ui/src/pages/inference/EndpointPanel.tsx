@@ -1,14 +1,17 @@
 import Alert from "@cloudscape-design/components/alert";
 import Box from "@cloudscape-design/components/box";
+import Button from "@cloudscape-design/components/button";
 import ExpandableSection from "@cloudscape-design/components/expandable-section";
 import Header from "@cloudscape-design/components/header";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import Table from "@cloudscape-design/components/table";
-import { $api } from "../../api/client";
+import { useState } from "react";
+import { $api, type Schemas } from "../../api/client";
+import { PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status, words } from "../../components/Status";
-import type { Place } from "./acts";
+import { type Place, serveAsNow } from "./acts";
 
 const REFRESH_MS = 5_000;
 const SIGNS: Record<string, string> = { ok: "ok", waiting: "waiting", failed: "failed", absent: "skipped", unknown: "unknown" };
@@ -17,7 +20,7 @@ const SIGNS: Record<string, string> = { ok: "ok", waiting: "waiting", failed: "f
 export function EndpointPanel({ place }: { place: Place }) {
   const read = $api.useQuery("get", "/api/v1/clusters/{cluster}/inference-endpoints/{namespace}/{name}", { params: { path: { ...place } } }, { refetchInterval: REFRESH_MS });
   if (!read.data) return <ProblemAlert error={read.error} />;
-  const { links, settings, operation, invoke_url: url, generation, observed_generation: observed } = read.data;
+  const { links, settings, operation, differs, invoke_url: url, generation, observed_generation: observed } = read.data;
   return (
     <SpaceBetween size="l">
       {operation && (
@@ -25,6 +28,7 @@ export function EndpointPanel({ place }: { place: Place }) {
           <RouterLink href={`/operations/${operation.id}`}>{operation.workflow}</RouterLink> works on it now ({operation.status}).
         </Alert>
       )}
+      {differs.length > 0 && <RolledBack place={place} differs={differs} />}
       <Table
         header={
           <Header variant="h2" description={`The first that does not hold is the one to mend. Settings ${generation}, seen by the operator: ${observed}.`}>
@@ -51,5 +55,23 @@ export function EndpointPanel({ place }: { place: Place }) {
         <pre className="is-log is-wrap">{JSON.stringify(settings, null, 2)}</pre>
       </ExpandableSection>
     </SpaceBetween>
+  );
+}
+
+/** After a change that was taken back: what is asked beside what is served, and the way to ask for the latter. */
+function RolledBack({ place, differs }: { place: Place; differs: readonly Schemas["ServedOtherwise"][] }) {
+  const [asking, setAsking] = useState(false);
+  return (
+    <Alert type="error" header="It serves other settings than it asks for" action={<Button onClick={() => setAsking(true)}>Ask for what is served</Button>}>
+      <SpaceBetween size="xs">
+        <span>A change was rolled back. The operator may try it again; ask for what is served, or put right what was wrong with it.</span>
+        {differs.map((each) => (
+          <span key={each.setting} className="is-wrap">
+            <b>{each.setting}</b>: asked {JSON.stringify(each.asked)}, served {JSON.stringify(each.served)}
+          </span>
+        ))}
+      </SpaceBetween>
+      {asking && <PlannedActModal act={serveAsNow(place)} onClose={() => setAsking(false)} />}
+    </Alert>
   );
 }

@@ -45,7 +45,7 @@ export function InferenceTab({ cluster }: { cluster: string }) {
         loading={read.isPending}
         loadingText="Reading what serves"
         ariaLabels={{ tableLabel: "Served models" }}
-        empty={<EmptyState title="Nothing serves a model" says="Let the inference operator serve one, or deploy a server of your own." action={<Button onClick={create}>Create an endpoint</Button>} />}
+        empty={<EmptyState error={read.error} title="Nothing serves a model" says="Let the inference operator serve one, or deploy a server of your own." action={<Button onClick={create}>Create an endpoint</Button>} />}
         filter={
           <SpaceBetween size="xs" direction="horizontal">
             <TextFilter filteringText={contains} filteringPlaceholder="Find by name" filteringAriaLabel="Find served models" onChange={({ detail }) => setContains(detail.filteringText)} />

@@ -31,6 +31,11 @@ export function updateEndpoint(place: Place, patch: Values): PlannedAct {
   };
 }
 
+/** After a roll-back: what is served becomes what is asked. */
+export function serveAsNow(place: Place): PlannedAct {
+  return { ...updateEndpoint(place, { as_serving: true }), title: `Ask for what ${place.namespace}/${place.name} serves`, button: "Ask for it" };
+}
+
 export function deleteEndpoint(place: Place): PlannedAct {
   return {
     title: `Delete ${place.namespace}/${place.name}`,

@@ -36,7 +36,7 @@ export function KarpenterTab({ cluster }: { cluster: string }) {
         onSelectionChange={({ detail }) => setChosen(detail.selectedItems)}
         wrapLines
         ariaLabels={{ tableLabel: "Node pools", selectionGroupLabel: "Choose a pool", itemSelectionLabel: (_, each) => each.name }}
-        empty={<EmptyState title="No node pools" says="A pool names the instance groups that Karpenter may scale from nothing, and how far." />}
+        empty={<EmptyState error={read.error} title="No node pools" says="A pool names the instance groups that Karpenter may scale from nothing, and how far." />}
         header={
           <ListHeader title="Node pools" counter={`(${read.data.pools.length})`} onRefresh={() => void read.refetch()}>
             <Button disabled={!pool} onClick={() => pool && setAct(updatePool(cluster, pool))}>

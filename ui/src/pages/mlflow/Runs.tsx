@@ -62,7 +62,7 @@ export function Runs({ cluster, servers }: { cluster: string; servers: readonly 
         loading={read.isPending}
         loadingText="Reading the runs"
         ariaLabels={{ tableLabel: "Training runs", selectionGroupLabel: "Choose runs", allItemsSelectionLabel: () => "all", itemSelectionLabel: (_, each) => each.name }}
-        empty={<EmptyState title="No runs" says="Runs show here as soon as a job logs its first parameter or metric." />}
+        empty={<EmptyState error={read.error} title="No runs" says="Runs show here as soon as a job logs its first parameter or metric." />}
         pagination={<Pagination {...pages.props(read.data?.cursor)} />}
         header={
           <ListHeader title="Runs" description="Choose up to ten to see their curves and what differs." onRefresh={() => void read.refetch()}>

@@ -62,7 +62,7 @@ function Servers({ cluster, read, onAct }: Props) {
         loading={read.isPending}
         loadingText="Reading MLflow"
         ariaLabels={{ tableLabel: "MLflow", selectionGroupLabel: "Choose one", itemSelectionLabel: (_, each) => each.name }}
-        empty={<EmptyState title="No MLflow here" says="Create an app or a tracking server: the runs of training jobs show here then." />}
+        empty={<EmptyState error={read.error} title="No MLflow here" says="Create an app or a tracking server: the runs of training jobs show here then." />}
         header={
           <ListHeader title="MLflow" counter={read.data ? `(${read.data.items.length})` : undefined} onRefresh={() => void read.refetch()}>
             <ButtonDropdown

@@ -25,7 +25,7 @@ export function Autoscalers({ cluster, onAct }: { cluster: string; onAct: (act: 
         loading={read.isPending}
         loadingText="Reading the autoscalers"
         ariaLabels={{ tableLabel: "Autoscalers" }}
-        empty={<EmptyState title="No autoscalers" says="KEDA can scale a deployment or pool by its load." action={<Button onClick={create}>Scale by load</Button>} />}
+        empty={<EmptyState error={read.error} title="No autoscalers" says="KEDA can scale a deployment or pool by its load." action={<Button onClick={create}>Scale by load</Button>} />}
         header={
           <ListHeader title="Autoscalers" counter={read.data ? `(${read.data.total})` : undefined} onRefresh={() => void read.refetch()}>
             <Button onClick={create}>Scale by load</Button>

@@ -36,7 +36,7 @@ export function Deployments({ cluster, onAct }: { cluster: string; onAct: (act: 
         loading={read.isPending}
         loadingText="Reading the deployments"
         ariaLabels={{ tableLabel: "Model deployments" }}
-        empty={<EmptyState title="No deployments" says="Serve a model with vLLM, SGLang or any container, by the command as you type it." action={<Button onClick={create}>Deploy a model</Button>} />}
+        empty={<EmptyState error={read.error} title="No deployments" says="Serve a model with vLLM, SGLang or any container, by the command as you type it." action={<Button onClick={create}>Deploy a model</Button>} />}
         pagination={<Pagination {...pages.props(read.data?.cursor)} />}
         header={
           <ListHeader title="Deployments" counter={read.data ? `(${read.data.total})` : undefined} onRefresh={() => void read.refetch()}>

@@ -25,7 +25,7 @@ export function Routers({ cluster, onAct }: { cluster: string; onAct: (act: Plan
         loading={read.isPending}
         loadingText="Reading the routers"
         ariaLabels={{ tableLabel: "Routers" }}
-        empty={<EmptyState title="No routers" says="A router leads requests to the worker that knows their beginning." action={<Button onClick={create}>Make a router</Button>} />}
+        empty={<EmptyState error={read.error} title="No routers" says="A router leads requests to the worker that knows their beginning." action={<Button onClick={create}>Make a router</Button>} />}
         header={
           <ListHeader title="Routers" counter={read.data ? `(${read.data.total})` : undefined} onRefresh={() => void read.refetch()}>
             <Button onClick={create}>Make a router</Button>

@@ -77,7 +77,7 @@ function Listing({ cluster }: { cluster: string }) {
         loading={read.isPending}
         loadingText="Reading the bucket"
         ariaLabels={{ tableLabel: "Objects" }}
-        empty={<EmptyState title="Nothing is here" />}
+        empty={<EmptyState error={read.error} title="Nothing is here" />}
         pagination={<Pagination {...pages.props(read.data?.cursor)} />}
         columnDefinitions={[
           { id: "key", header: "Name", isRowHeader: true, cell: (each) => (each.folder ? <Button variant="inline-link" onClick={() => setPlace({ ...place, prefix: each.key })}>{tail(each.key)}/</Button> : <span className="is-wrap">{tail(each.key)}</span>) },

@@ -36,7 +36,7 @@ export function Downloads({ cluster, onAdd }: { cluster: string; onAdd: () => vo
         loading={read.isPending}
         loadingText="Reading the downloads"
         ariaLabels={{ tableLabel: "Downloads" }}
-        empty={<EmptyState title="No downloads" says="Fetch a model or dataset from the hub into a volume." action={<Button onClick={onAdd}>Download</Button>} />}
+        empty={<EmptyState error={read.error} title="No downloads" says="Fetch a model or dataset from the hub into a volume." action={<Button onClick={onAdd}>Download</Button>} />}
         pagination={<Pagination {...pages.props(read.data?.cursor)} />}
         header={
           <ListHeader title="Models and datasets" description="Fetched from the hub into volumes." onRefresh={() => void read.refetch()}>

@@ -54,7 +54,7 @@ function Volumes({ cluster, onAct }: { cluster: string; onAct: (act: PlannedAct)
         loading={read.isPending}
         loadingText="Reading the volumes"
         ariaLabels={{ tableLabel: "Volumes", selectionGroupLabel: "Choose a volume", itemSelectionLabel: (_, each) => each.claim }}
-        empty={<EmptyState title="No volumes" says="Mount a bucket or a file system as a claim that pods can name." />}
+        empty={<EmptyState error={read.error} title="No volumes" says="Mount a bucket or a file system as a claim that pods can name." />}
         filter={<TextFilter filteringText={contains} filteringPlaceholder="Find volumes" filteringAriaLabel="Find volumes" onChange={({ detail }) => setContains(detail.filteringText)} />}
         pagination={<Pagination {...pages.props(read.data?.cursor)} />}
         header={

@@ -30,7 +30,7 @@ export function TrainingPlans() {
         loading={read.isPending}
         loadingText="Reading the training plans"
         ariaLabels={{ tableLabel: "Training plans" }}
-        empty={<EmptyState title="No training plans" says="Look for an offering below: type, count and length." />}
+        empty={<EmptyState error={read.error} title="No training plans" says="Look for an offering below: type, count and length." />}
         header={
           <Header
             variant="h1"

@@ -39,7 +39,7 @@ export function Offerings({ onBuy }: { onBuy: (offering: Schemas["Offering"]) =>
       loading={asked !== null && read.isPending}
       loadingText="Asking for offerings"
       ariaLabels={{ tableLabel: "Offerings" }}
-      empty={<EmptyState title={looked ? "Nothing is offered" : "Not looked yet"} says={looked ? "Try another length, count or type." : "Say which type, how many, and for how long."} />}
+      empty={<EmptyState error={read.error} title={looked ? "Nothing is offered" : "Not looked yet"} says={looked ? "Try another length, count or type." : "Say which type, how many, and for how long."} />}
       header={<ListHeader title="Offerings" description="What could be bought. Buying is an administrator's, and never automatic." />}
       filter={
         <form

@@ -63,7 +63,7 @@ function Jobs({ cluster, onAct }: { cluster: string; onAct: (act: PlannedAct) =>
         loading={read.isPending}
         loadingText="Reading the jobs"
         ariaLabels={{ tableLabel: "Training jobs", selectionGroupLabel: "Choose a job", itemSelectionLabel: (_, each) => each.name }}
-        empty={<EmptyState title="No training jobs" says="Submit one: a PyTorch script, LLaMA-Factory, MS-Swift, VERL or a container of your own." action={<Button onClick={() => navigate(`/clusters/${cluster}/submit-job`)}>Submit a job</Button>} />}
+        empty={<EmptyState error={read.error} title="No training jobs" says="Submit one: a PyTorch script, LLaMA-Factory, MS-Swift, VERL or a container of your own." action={<Button onClick={() => navigate(`/clusters/${cluster}/submit-job`)}>Submit a job</Button>} />}
         filter={
           <SpaceBetween size="xs" direction="horizontal">
             <TextFilter filteringText={contains} filteringPlaceholder="Find by name or framework" filteringAriaLabel="Find jobs" onChange={({ detail }) => setContains(detail.filteringText)} />

@@ -43,13 +43,16 @@ class Prepared:
 
 
 def prepare_create(room: Room, where: Site, ask: specs.CreateModelDeployment, strict: bool) -> Prepared:
-    """model_deployment.create. ``strict``: raises its refusal, all violations at once; else they are findings of the plan."""
+    """model_deployment.create. ``strict``: raises its refusal, all violations at once; else they are findings of the plan.
+
+    A command that cannot be read is refused in any case: there is nothing to plan.
+    """
     facts = rules.observe(room, where, ask)
     named = ask.model_copy(update={"name": facts.server.meant.name})
     found = rules.findings(named, facts)
     present = objects.asked_of(facts.live) if facts.live else None
     differing = _differences(present, named) if present is not None else ()
-    if strict:
+    if strict or server_checks.unreadable(named, facts.server.meant):
         _check(found)
         if differing:
             raise problems.Conflict(
@@ -82,7 +85,7 @@ def prepare_update(room: Room, where: Site, at: tuple[str, str], ask: specs.Upda
     found = rules.findings(whole, facts)
     if facts.autoscaler and whole.replicas != present.replicas:
         found.append(Finding("replicas", "fail", rules.scaled_by(name, facts.autoscaler).detail, "Change or delete the autoscaler."))
-    if strict:
+    if strict or server_checks.unreadable(whole, facts.server.meant):
         _check(found)
     plan = _plan(room, where, whole, facts, found)
     return Prepared(_target(where, whole), _with(plan, change=differing), not differing, _exact(where, whole, present))

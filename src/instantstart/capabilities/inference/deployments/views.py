@@ -9,7 +9,9 @@ from typing import Any
 from instantstart.capabilities import paging
 from instantstart.capabilities.inference.deployments import objects, removal
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, commands, pending, pending_reads, servers, serving, serving_trouble, sites, workload_rollouts
+from instantstart.ensure import autoscalers, commands, pending, servers, serving, serving_trouble, sites, workload_rollouts
+from instantstart.ensure.pending_words import Why
+from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 
 Resource = dict[str, Any]
@@ -75,11 +77,12 @@ class DeploymentDetail:
 
 def list_deployments(room: Room, tag: str, namespace: str, contains: str, limit: int, cursor: str | None) -> DeploymentPage:
     """Deployments of ours."""
-    kube = sites.find(room, tag).kube(room)
+    where = sites.find(room, tag)
+    kube = where.kube(room)
     found = kube.list("Deployment", namespace or None, labels=serving.selector("model-server"))
     chosen = [d for d in found if contains in d["metadata"]["name"] or contains in str(serving.marks(d))]
     paged = paging.page(sorted(chosen, key=_key), _key, limit, cursor)
-    return DeploymentPage(_items(kube, paged.items), paged.cursor, paged.total)
+    return DeploymentPage(_items(room, where, paged.items), paged.cursor, paged.total)
 
 
 def get_deployment(room: Room, tag: str, namespace: str, name: str) -> DeploymentDetail:
@@ -88,7 +91,7 @@ def get_deployment(room: Room, tag: str, namespace: str, name: str) -> Deploymen
     kube = where.kube(room)
     live = removal.get(kube, namespace, name)
     pods = workload_rollouts.pods_of(kube, live)
-    why = pending_reads.explain(room, where, workload_rollouts.newest_set(kube, live) or live, pods) if _open(live) else None
+    why = _why(room, where, live, pods)
     container = live["spec"]["template"]["spec"]["containers"][0]
     argv = (*container.get("command", ()), *container.get("args", ()))
     asked = objects.asked_of(live)
@@ -101,7 +104,7 @@ def get_deployment(room: Room, tag: str, namespace: str, name: str) -> Deploymen
         port=serving.container_port(live),
         resources=container.get("resources", {}).get("limits", {}),
         pods=tuple(_pod(p) for p in pods),
-        next_step=(serving_trouble.refine(why).next_step or None) if why else None,
+        next_step=(why.next_step or None) if why else None,
         evidence=dict(why.evidence) if why else {},
         warnings=_warnings(asked),
         dependents=tuple(removal.dependents(kube, namespace, name)),
@@ -112,8 +115,16 @@ def _key(deployment: Resource) -> str:
     return f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
 
 
-def _items(kube: KubeCluster, shown: Sequence[Resource]) -> tuple[DeploymentItem, ...]:
+def _why(room: Room, where: Site, live: Resource, pods: Sequence[Resource]) -> Why | None:
+    """Why it is not all as it is wanted; None when it is. The same sentence in the list, alone, and among what is served."""
+    if not _open(live):
+        return None
+    return serving_trouble.explain(room, where, workload_rollouts.newest_set(where.kube(room), live) or live, pods)
+
+
+def _items(room: Room, where: Site, shown: Sequence[Resource]) -> tuple[DeploymentItem, ...]:
     """Pods, addresses and autoscalers are read once for each namespace on the page."""
+    kube = where.kube(room)
     balancers = _balancers(kube, shown)
     pods = {ns: kube.list("Pod", ns, labels=serving.selector("model-server")) for ns in {d["metadata"]["namespace"] for d in shown}}
     found = []
@@ -121,7 +132,8 @@ def _items(kube: KubeCluster, shown: Sequence[Resource]) -> tuple[DeploymentItem
         metadata = each["metadata"]
         mine = [p for p in pods[metadata["namespace"]] if p["metadata"]["labels"].get(serving.SERVED) == metadata["name"]]
         owners = autoscalers.owners(kube, metadata["namespace"], "Deployment", metadata["name"])
-        found.append(_item(each, mine, balancers, owners, None))
+        why = _why(room, where, each, mine)
+        found.append(_item(each, mine, balancers, owners, why.text if why else None))
     return tuple(found)
 
 

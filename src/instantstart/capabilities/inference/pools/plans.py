@@ -37,7 +37,7 @@ def prepare_create(room: Room, where: Site, ask: specs.CreateModelPool, strict: 
         told = f"The pool {named.name} is there with another {', '.join(differing)}."
         found.append(Finding("name", "fail", told, "Scale it, or choose another name: the settings of warm workers do not change."))
     refused = rules.refusal(found)
-    if strict and refused:
+    if refused and (strict or server_checks.unreadable(ask, facts.server.meant)):
         if differing and all(f.check == "name" for f in found if f.level == "fail"):
             raise problems.Conflict("model_pool.exists", refused.detail, hint=refused.hint)
         raise refused
