@@ -44,7 +44,7 @@ def asks() -> list[tuple[str, dict[str, Any]]]:
     told: list[tuple[str, dict[str, Any]]] = [("/eks-clusters", {"tag": f"more{n}"}) for n in range(3)]
     told += [("/clusters/demo/volumes/fsx", {"claim_name": f"fsx-{n}", "size_gib": 1200}) for n in range(18)]
     told += [("/clusters/demo/volumes/s3", {"claim_name": f"s3-{n}", "prefix": f"p{n}/"}) for n in range(15)]
-    told += [("/clusters/demo/mlflow/app", {"name": f"app-{n}", "namespaces": []}) for n in range(12)]
+    told += [("/clusters/demo/mlflow/app", {"name": f"app-{n}"}) for n in range(12)]
     told += [("/clusters/demo/instance-groups", {"name": f"group-{n}", "instance_type": TYPE, "zone": "usw2-az2"}) for n in range(2)]
     # side by side in an order that mixes them
     return [told[(n * 17) % len(told)] for n in range(len(told))]

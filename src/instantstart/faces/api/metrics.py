@@ -52,6 +52,8 @@ def note_route(request: HTTPConnection) -> None:
 class _Operations(Collector):
     """Operations that have not ended, by status; read when asked, so that several replicas tell the same."""
 
+    LABELS = ("workflow", "status")
+
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -61,7 +63,7 @@ class _Operations(Collector):
         for row in self._store.operations.list_active():
             key = (row.workflow, str(row.status))
             found[key] = found.get(key, 0) + 1
-        family = GaugeMetricFamily("instantstart_operations_active", "Operations that have not ended.", labels=("workflow", "status"))
+        family = GaugeMetricFamily("instantstart_operations_active", "Operations that have not ended.", labels=self.LABELS)
         for labels, count in sorted(found.items()):
             family.add_metric(labels, count)
         yield family
