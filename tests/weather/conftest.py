@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from botocore.retries.standard import ExponentialBackoff
 from tests.aws import ledgers
 from tests.clusters.worlds import REGION, bundles
-from tests.weather import selection
+from tests.weather import report, selection
 from tests.weather.ground import Ground, Station
 
 from instantstart import main
 from instantstart.base.settings import Settings
 from instantstart.kube import connection
+
+#: files whose tests each tell one run, and the workflow that it is of
+TOLD = {"test_disk.py": "eks.create", "test_clients.py": "cluster.create"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -29,6 +32,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
     gone = {item.nodeid for item in left_out}
     items[:] = [item for item in items if item.nodeid not in gone]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Runs that judge by more than the world are told by their names."""
+    told = yield
+    if told.when == "call" and item.path.name in TOLD and item.path.parent == Path(__file__).parent and not told.skipped:
+        point = item.name.removeprefix("test_").replace("_", " ")
+        right = "equal" if told.passed else _wrong(told)
+        report.add("crash", "weather of the process", [report.Row(TOLD[item.path.name], point, told.outcome, right)])
+    return told
+
+
+def _wrong(told: pytest.TestReport) -> str:
+    """The first line of what went wrong."""
+    lines = [line for line in told.longreprtext.splitlines() if line.startswith("E ")]
+    return lines[0][:400] if lines else "failed"
 
 
 @pytest.fixture(scope="session")

@@ -78,7 +78,7 @@ def read() -> tuple[dict[tuple[str, str], Cell], list[str]]:
 def take_in(rows: Iterable[Mapping[str, Any]], workflows: Sequence[str]) -> None:
     """Newer results in place of older ones; workflows that are gone go."""
     kept, _ = read()
-    for cell in cells(row for row in rows if row["workflow"] in workflows and row.get("on")):
+    for cell in cells(row for row in rows if row.get("workflow") in workflows and row.get("on")):
         present = kept.get((cell.workflow, cell.trial))
         if present is None or present.on <= cell.on:
             kept[cell.workflow, cell.trial] = cell

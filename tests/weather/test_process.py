@@ -49,7 +49,8 @@ def _judge(house: House, operation: str, point: str, undisturbed: list[list[str]
     seen = house.follow(operation)
     house.ground.sandbox.clear()
     verdict = report.difference(house.ground.world(), undisturbed[0])
-    report.add("crash", "weather of the process", [report.Row(WHAT.workflow, point, seen["status"], verdict, house.plane.kills)])
+    ended = seen["status"] if seen["status"] == "succeeded" else f"{seen['status']}: {seen['problem']}"
+    report.add("crash", "weather of the process", [report.Row(WHAT.workflow, point, ended, verdict, house.plane.kills)])
     assert seen["status"] == "succeeded", seen["problem"]
     assert verdict == "equal"
 
