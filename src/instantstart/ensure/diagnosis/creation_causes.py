@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from instantstart.ensure.diagnosis import causes_told, journal
-from instantstart.ensure.diagnosis.findings import DiagnosisCause, DiagnosisEvidence, DiagnosisStep, look, own_text, renew, restart, seen
+from instantstart.ensure.diagnosis.findings import (
+    DiagnosisCause,
+    DiagnosisEvidence,
+    DiagnosisStep,
+    look,
+    own_text,
+    quotations,
+    renew,
+    restart,
+    seen,
+)
 from instantstart.ensure.diagnosis.journal import Journal
 from instantstart.ensure.hyperpod_events import Said
 from instantstart.ensure.instances import Instance
@@ -165,7 +175,7 @@ def _not_joined(facts: CreationFacts) -> Iterator[DiagnosisCause]:
 def _broken(facts: CreationFacts) -> Iterator[DiagnosisCause]:
     """What HyperPod needs in Kubernetes, and does not run."""
     for name, why in facts.broken:
-        quoted = next((str(v) for k, v in why.evidence.items() if k.startswith("untrusted_") and v), None)
+        quoted = next(iter(quotations(why.evidence)), None)
         evidence = (seen("kubernetes", f"pod {name}", own_text(why), None, quoted),)
         steps = (
             look(why.next_step or "Look at the pod.", "logs_read"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -118,15 +118,19 @@ def _short_lines(text: str, limit: int) -> str:
     return text if len(text) <= limit else "…" + text[-(limit - 1) :]
 
 
-def quotations(why: Why) -> list[str]:
-    """What others wrote among the evidence of a reason."""
-    return [str(value) for key, value in why.evidence.items() if key.startswith("untrusted_") and value]
+def quotations(evidence: Mapping[str, Any]) -> list[str]:
+    """What others wrote among the evidence of a reason or a problem."""
+    return [str(value) for key, value in evidence.items() if key.startswith("untrusted_") and value]
 
 
 def own_text(why: Why) -> str:
     """The sentence of a reason without what it quotes: that is evidence, and stands there."""
-    text = why.text
-    for quoted in quotations(why):
+    return unquoted(why.text, why.evidence)
+
+
+def unquoted(text: str, evidence: Mapping[str, Any]) -> str:
+    """A sentence without what it quotes of this evidence."""
+    for quoted in quotations(evidence):
         lines = quoted.strip().splitlines() or [""]
         for part in (short(quoted), short(quoted, 200), short(lines[-1]), short(lines[-1], 200)):
             part = part.rstrip(".")

@@ -9,7 +9,7 @@ from typing import Any
 
 from instantstart.ensure.diagnosis import causes_told
 from instantstart.ensure.diagnosis.causes_told import Meaning
-from instantstart.ensure.diagnosis.findings import DiagnosisCause, DiagnosisEvidence, DiagnosisStep, look, renew, restart, seen
+from instantstart.ensure.diagnosis.findings import DiagnosisCause, DiagnosisEvidence, DiagnosisStep, look, renew, restart, seen, unquoted
 
 #: a wait that lasted too long: what was waited for is the cause, not the wait
 OVERDUE = "operation.stage_overdue"
@@ -62,7 +62,8 @@ def causes(journal: Journal | None) -> list[DiagnosisCause]:
 
 
 def _stopped(journal: Journal, problem: Mapping[str, Any]) -> DiagnosisCause:
-    code, detail, hint = str(problem.get("code")), str(problem.get("detail") or ""), str(problem.get("hint") or "")
+    code, hint = str(problem.get("code")), str(problem.get("hint") or "")
+    detail = unquoted(str(problem.get("detail") or ""), problem.get("evidence") or {})
     known = _KINDS.get(str(problem.get("kind"))) or causes_told.meaning(detail)
     evidence = (journal.evidence(), *_asked(journal, problem))
     if code == OVERDUE:

@@ -16,6 +16,7 @@ from instantstart.ensure.diagnosis.findings import (
     DiagnosisStep,
     look,
     own_text,
+    quotations,
     renew,
     restart,
     seen,
@@ -228,7 +229,7 @@ def _pods(facts: NodeFacts) -> Iterator[DiagnosisCause]:
         return
     evidence = []
     for name, why in facts.broken[:_MOST]:
-        quoted = next((str(v) for k, v in why.evidence.items() if k.startswith("untrusted_") and v), None)
+        quoted = next(iter(quotations(why.evidence)), None)
         evidence.append(seen("kubernetes", f"pod {name}", own_text(why), None, quoted))
     doubt = "if they are of different work, it is the node" if len(facts.broken) > 1 else "it may be the work, not the node"
     text = f"{len(facts.broken)} pod(s) on it do not run well; {doubt}."

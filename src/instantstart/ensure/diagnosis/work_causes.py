@@ -103,7 +103,7 @@ def _reasons(facts: WorkFacts) -> Iterator[DiagnosisCause]:
 
 
 def _quoted(why: Why) -> str | None:
-    return next(iter(quotations(why)), None)
+    return next(iter(quotations(why.evidence)), None)
 
 
 def _events(facts: WorkFacts) -> list[DiagnosisEvidence]:
