@@ -135,12 +135,13 @@ def source_actions() -> set[str]:
     """The IAM action of every AWS call that the product's source names."""
     session = botocore.session.get_session()
     found = set()
-    for service, operation in source_calls():
+    named: dict[str, dict[str, str]] = {}
+    for service, operation in sorted(set(source_calls())):
         if (service, operation) == ("sts", "get_caller_identity"):
             continue  # needs no permission
-        model = session.get_service_model(service)
-        name = next(n for n in model.operation_names if xform_name(n) == operation)
-        found.add(resources.action_of(service, name))
+        if service not in named:
+            named[service] = {xform_name(name): name for name in session.get_service_model(service).operation_names}
+        found.add(resources.action_of(service, named[service][operation]))
     return found
 
 
