@@ -154,22 +154,25 @@ class Fuzz:
             self.found.wrong(name, f"no answer ({type(error).__name__})", case.as_curl_command())
             return
         self.found.note(name, answer.status_code)
-        example = case.as_curl_command()[:_SHOWN_CHARACTERS] + _told(answer)
         for what in _faults(answer):
-            self.found.wrong(name, what, example)
+            self.found.wrong(name, what, _example(case, answer))
         try:
             case.validate_response(answer, checks=self._checks)
         except BaseExceptionGroup as group:
             for each in group.exceptions:
-                self.found.wrong(name, _kind_of(each), f"{each}"[:_SHOWN_CHARACTERS] + "\n" + example)
+                self.found.wrong(name, _kind_of(each), f"{each}"[:_SHOWN_CHARACTERS] + "\n" + _example(case, answer))
 
 
 def _kind_of(failure: BaseException) -> str:
     return f"{type(failure).__name__} {str(failure).partition(chr(10))[0]}"[:100]
 
 
+def _example(case: Any, answer: Any) -> str:
+    return str(case.as_curl_command())[:_SHOWN_CHARACTERS] + _told(answer)
+
+
 def _told(answer: Any) -> str:
-    return f"\n-> {answer.status_code}: {answer.text[:_SHOWN_CHARACTERS]}"
+    return f"\n-> {answer.status_code}: {answer.content[:_SHOWN_CHARACTERS].decode(errors='replace')}"
 
 
 def _faults(answer: Any) -> Iterator[str]:
@@ -188,13 +191,13 @@ def _faults(answer: Any) -> Iterator[str]:
         yield "problem without its fields"
     elif not _CODE.fullmatch(told["code"]) or told["type"] != f"urn:instantstart:problem:{told['code']}":
         yield f"problem code {told['code']}"
-    elif not told["detail"].strip() or "Traceback" in answer.text:
+    elif not told["detail"].strip() or b"Traceback" in answer.content:
         yield "problem without a sentence"
 
 
 def _code_of(answer: Any) -> str:
     try:
-        return str(json.loads(answer.text).get("code"))
+        return str(json.loads(answer.content).get("code"))
     except ValueError:
         return "no problem"
 
