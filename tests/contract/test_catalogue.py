@@ -15,15 +15,19 @@ from instantstart import main
 from instantstart.base.settings import Settings
 from instantstart.faces.api.auth import ANONYMOUS
 from instantstart.faces.api.openapi import api_routes, role_of
-from instantstart.faces.mcp import hints
+from instantstart.faces.mcp import hints, projections
 from instantstart.faces.mcp.catalog import DEFAULT, NOT_FOR_AGENTS, TOOLS, chosen
 from instantstart.faces.mcp.schemas import bind, routes
-from instantstart.faces.mcp.tool import Effect, Toolset
+from instantstart.faces.mcp.tool import Effect, Shape, Toolset
 
 MUTATING = ("POST", "PUT", "PATCH", "DELETE")
 #: POST only because its question is long
 ASKS_ONLY = {"preflight_run", "training_job_preview", "training_log_rules_try"}
 BUDGET_TOKENS = 5000
+#: names of fields that are sentences
+SENTENCES = re.compile(r"(^|_)(message|because|reasons?|why|told|trouble|text|error|stderr|output|said|last_words|description)$")
+#: of these, what is written by us alone
+OUR_WORDS = {"description"}
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +122,33 @@ def test_the_hints_tell_tools_apart_and_are_true(openapi: dict[str, Any]) -> Non
     assert set(hints.OUTSIDE) <= set(told)
 
 
+def test_free_text_of_others_is_marked_in_every_answer(openapi: dict[str, Any]) -> None:
+    """A field that by its name is a sentence is marked as untrusted on its way to a model, or is known to be our own words."""
+    for name, _, _, operation in routes(openapi):
+        tool = next((each for each in TOOLS if each.name == name), None)
+        if tool is None or tool.shape is not Shape.compact:
+            continue  # the other shapes mark by hand; tests/faces/test_projections.py
+        answer = operation["responses"].get("200", {})
+        sentences = {each for each in properties(answer, openapi, set()) if SENTENCES.search(each)} - OUR_WORDS
+        marked = projections.compact(dict.fromkeys(sentences, "x"))
+        assert all(key.startswith("untrusted_") for key in marked), (name, sorted(marked))
+
+
+def properties(schema: Any, openapi: dict[str, Any], seen: set[str]) -> Iterator[str]:
+    """Every name of a field under ``schema``."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from properties(each, openapi, seen)
+    elif isinstance(schema, dict):
+        reference = schema.get("$ref", "").rsplit("/", 1)[-1]
+        if reference and reference not in seen:
+            seen.add(reference)
+            yield from properties(openapi["components"]["schemas"][reference], openapi, seen)
+        yield from schema.get("properties", {})
+        for value in schema.values():
+            yield from properties(value, openapi, seen)
+
+
 def test_every_route_asks_for_a_role_or_is_a_known_anonymous_one(app: Any, openapi: dict[str, Any]) -> None:
     addresses = {name: (method, path) for name, method, path, _ in routes(openapi)}
     without = {addresses[r.operation_id] for r in api_routes(app) if r.operation_id and role_of(r) is None}
@@ -133,7 +164,7 @@ def test_every_operation_id_is_noun_verb_and_used_once(openapi: dict[str, Any]) 
 
 def test_every_mutating_route_needs_more_than_a_viewer_unless_it_only_asks(app: Any, openapi: dict[str, Any]) -> None:
     mutating = {name for name, method, _, _ in routes(openapi) if method in MUTATING}
-    own = {"session_create", "session_delete"}
+    own = {"session_create", "session_delete", "session_revoke", "identity_sessions_revoke"}  # the routes look whose it is
     low = {r.operation_id for r in api_routes(app) if r.operation_id in mutating and role_of(r) in (None, "viewer")}
     assert low == own | ASKS_ONLY
 

@@ -42,7 +42,8 @@ class Provider:
     def __init__(self, registration: Registration, now: Callable[[], float] = time.monotonic) -> None:
         self.registration = registration
         self._now = now
-        self._lock = threading.Lock()
+        self._lock, self._opening = threading.Lock(), threading.Lock()
+        self._http: httpx2.Client | None = None
         self._document: tuple[float, Mapping[str, Any]] | None = None
         self._keys = Keys(lambda: self._json("GET", self._endpoint("jwks_uri")), now)
 
@@ -126,11 +127,16 @@ class Provider:
             raise _unreachable(f"its discovery document has no usable {name}")
         return address
 
+    def _client(self) -> httpx2.Client:
+        with self._opening:
+            if self._http is None:
+                self._http = httpx2.Client(timeout=httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS))
+            return self._http
+
     def _json(self, method: str, url: str, **options: Any) -> dict[str, Any]:
         """The JSON object that an address answers. Raises Unreachable; Unauthenticated when the provider refuses a code."""
-        timeout = httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)
         try:
-            with httpx2.Client(timeout=timeout) as http, http.stream(method, url, **options) as answer:
+            with self._client().stream(method, url, **options) as answer:
                 body = b""
                 for piece in answer.iter_bytes():
                     body += piece

@@ -6387,6 +6387,11 @@ export interface components {
             selected_cluster: string | null;
             /** Simulated */
             simulated: boolean;
+            /**
+             * Vouched
+             * @default false
+             */
+            vouched?: boolean;
         };
         /**
          * Message
@@ -9981,7 +9986,7 @@ export interface operations {
                 identity?: string | null;
                 /** @description Only through this face. */
                 face?: ("api" | "console" | "cli" | "mcp") | null;
-                /** @description Only this action, such as cluster_delete. */
+                /** @description Only this action, such as token_create. */
                 action?: string | null;
                 /** @description done: it was taken; refused: at the door (401, 403, 421, 429); failed: any other problem. */
                 outcome?: ("done" | "refused" | "failed") | null;
@@ -10152,7 +10157,7 @@ export interface operations {
                 identity?: string | null;
                 /** @description Only through this face. */
                 face?: ("api" | "console" | "cli" | "mcp") | null;
-                /** @description Only this action, such as cluster_delete. */
+                /** @description Only this action, such as token_create. */
                 action?: string | null;
                 /** @description done: it was taken; refused: at the door (401, 403, 421, 429); failed: any other problem. */
                 outcome?: ("done" | "refused" | "failed") | null;

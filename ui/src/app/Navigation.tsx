@@ -30,7 +30,8 @@ const ADMINS: SideNavigationProps.Item[] = [
     type: "section-group",
     title: "Administration",
     items: [
-      { type: "link", text: "Tokens", href: "/tokens" },
+      { type: "link", text: "Users and tokens", href: "/tokens" },
+      { type: "link", text: "Sessions", href: "/sessions" },
       { type: "link", text: "Audit log", href: "/audit" },
     ],
   },

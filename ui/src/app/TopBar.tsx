@@ -1,7 +1,7 @@
 import TopNavigation, { type TopNavigationProps } from "@cloudscape-design/components/top-navigation";
-import { useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
-import { $api, type Schemas } from "../api/client";
+import { $api, api, type Schemas } from "../api/client";
 import { useNotices } from "./notifications";
 import { toggleTheme, useDark } from "./theme";
 
@@ -13,10 +13,16 @@ export function TopBar({ me }: { me: Schemas["Me"] }) {
   const dark = useDark();
   const { tell } = useNotices();
   const where = $api.useQuery("get", "/api/v1/clusters", { params: { query: { limit: 1 } } }, { staleTime: 300_000 });
-  const leave = $api.useMutation("delete", "/api/v1/session", {
-    onSettled: () => {
+  const leave = useMutation({
+    mutationFn: async () => {
+      const out = me.vouched ? await api.GET("/api/v1/sign-in/oidc/way-out").catch(() => null) : null; // a provider that is away holds nobody here
+      await api.DELETE("/api/v1/session", {});
+      return out?.data?.url;
+    },
+    onSettled: (elsewhere) => {
       cache.clear();
-      navigate("/login");
+      if (elsewhere) location.assign(elsewhere);
+      else navigate("/login");
     },
   });
   const place = where.data ? `Account ${where.data.account}` : "Account not read yet";
@@ -53,10 +59,12 @@ export function TopBar({ me }: { me: Schemas["Me"] }) {
                 { id: "selected", text: me.selected_cluster ? `Selected cluster ${me.selected_cluster}` : "No cluster selected", disabled: true },
               ],
             },
+            { id: "sessions", text: "My sessions" },
             { id: "sign-out", text: "Sign out" },
           ],
           onItemClick: ({ detail }) => {
-            if (detail.id === "sign-out") leave.mutate({});
+            if (detail.id === "sessions") navigate("/sessions");
+            if (detail.id === "sign-out") leave.mutate();
           },
         },
       ]}

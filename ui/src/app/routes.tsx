@@ -4,7 +4,7 @@ import { Shell } from "./Shell";
 
 /** Each page is a file of its own, loaded when it is first opened. */
 export const router = createBrowserRouter([
-  { path: "/login", errorElement: <Crash />, hydrateFallbackElement: <></>, lazy: async () => ({ Component: (await import("../pages/Login")).Login }) },
+  { path: "/login", errorElement: <Crash />, hydrateFallbackElement: <></>, lazy: async () => ({ Component: (await import("../pages/access/Login")).Login }) },
   {
     path: "/",
     element: <Shell />,
@@ -28,8 +28,9 @@ export const router = createBrowserRouter([
       { path: "operations", lazy: async () => ({ Component: (await import("../pages/operations/List")).OperationList }) },
       { path: "operations/:id", lazy: async () => ({ Component: (await import("../pages/operations/Detail")).OperationDetail }) },
       { path: "training-plans", lazy: async () => ({ Component: (await import("../pages/training-plans/List")).TrainingPlans }) },
-      { path: "audit", lazy: async () => ({ Component: (await import("../pages/Audit")).Audit }) },
-      { path: "tokens", lazy: async () => ({ Component: (await import("../pages/Tokens")).Tokens }) },
+      { path: "audit", lazy: async () => ({ Component: (await import("../pages/access/Audit")).Audit }) },
+      { path: "sessions", lazy: async () => ({ Component: (await import("../pages/access/Sessions")).Sessions }) },
+      { path: "tokens", lazy: async () => ({ Component: (await import("../pages/access/Tokens")).Tokens }) },
       { path: "*", lazy: async () => ({ Component: (await import("../pages/NotFound")).NotFound }) },
     ],
   },

@@ -48,7 +48,7 @@ class _Wanted(BaseModel):
     ]
     face: Annotated[Literal["api", "console", "cli", "mcp"] | None, Field(default=None, description="Only through this face.")]
     action: Annotated[
-        str | None, Field(default=None, max_length=80, pattern=patterns.ONE_LINE, description="Only this action, such as cluster_delete.")
+        str | None, Field(default=None, max_length=80, pattern=patterns.ONE_LINE, description="Only this action, such as token_create.")
     ]
     outcome: Annotated[
         Literal["done", "refused", "failed"] | None,

@@ -111,7 +111,7 @@ def too_many(seconds: float) -> HttpProblem:
     problem = HttpProblem(
         429,
         f"More was asked than is taken at once; ask again in {whole} s.",
-        hint="Wait as long as Retry-After says, and ask less often: operation_wait instead of many looks. "
+        hint="Wait as long as Retry-After says, and ask less often: wait for an operation instead of looking again and again. "
         "Administrators set INSTANTSTART_RATE_LIMIT_PER_SECOND.",
     )
     problem.retry_after_seconds = whole

@@ -63,6 +63,8 @@ class Me:
     face: str
     selected_cluster: str | None
     simulated: bool
+    #: signs in at the identity provider
+    vouched: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,8 @@ def get_me(room: RoomDep, caller: Viewer) -> Me:
     """The caller's identity, role and selected cluster."""
     identity = room.store.identities.find(caller.id)
     selected = identity.selected_cluster if identity else None
-    return Me(caller.id, caller.name, caller.role, caller.kind, caller.face, selected, room.settings.simulated)
+    vouched = identity is not None and identity.issuer is not None
+    return Me(caller.id, caller.name, caller.role, caller.kind, caller.face, selected, room.settings.simulated, vouched)
 
 
 class SessionQuery(BaseModel):

@@ -1,28 +1,41 @@
+import Button from "@cloudscape-design/components/button";
 import Header from "@cloudscape-design/components/header";
 import Pagination from "@cloudscape-design/components/pagination";
-import Select from "@cloudscape-design/components/select";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import StatusIndicator from "@cloudscape-design/components/status-indicator";
-import Table from "@cloudscape-design/components/table";
+import Table, { type TableProps } from "@cloudscape-design/components/table";
 import { useState } from "react";
-import { $api, type Schemas } from "../api/client";
-import { useCursors } from "../components/cursors";
-import { EmptyState } from "../components/EmptyState";
-import { ProblemAlert } from "../components/ProblemAlert";
-import { RouterLink } from "../components/RouterLink";
-import { moment } from "../components/time";
+import { useSearchParams } from "react-router";
+import { $api, type Schemas } from "../../api/client";
+import { useCursors } from "../../components/cursors";
+import { EmptyState } from "../../components/EmptyState";
+import { ProblemAlert } from "../../components/ProblemAlert";
+import { RouterLink } from "../../components/RouterLink";
+import { moment } from "../../components/time";
+import { AuditFilters, exportAddress, wantedOf } from "./AuditFilters";
+import { AuditLine } from "./AuditLine";
 
+type Line = Schemas["AuditRow"];
 const PAGE_SIZE = 50;
-const FACES = [{ value: "", label: "Any door" }, ...["console", "api", "cli", "mcp"].map((each) => ({ value: each, label: each }))];
+const REFUSALS = [401, 403, 421, 429];
 
-/** Who changed what, through which door, with which answer. */
+/** Who changed what, from where, through which door, with which answer; and who was refused. The filters are in the address. */
 export function Audit() {
-  const [face, setFace] = useState("");
-  const cursors = useCursors(face);
-  const query = { face: face || undefined, limit: PAGE_SIZE, cursor: cursors.cursor };
+  const [search, setSearch] = useSearchParams();
+  const [shown, setShown] = useState<Line | null>(null);
+  const wanted = wantedOf(search);
+  const cursors = useCursors(search.toString());
+  const query = { ...wanted, limit: PAGE_SIZE, cursor: cursors.cursor };
   const page = $api.useQuery("get", "/api/v1/audit", { params: { query } }, { placeholderData: (before) => before });
-  const tokens = $api.useQuery("get", "/api/v1/tokens", {}, { staleTime: 60_000 });
-  const nameOf = (id: string) => tokens.data?.items.find((each) => each.id === id)?.name ?? id;
+  const change = (name: string, value: string) =>
+    setSearch(
+      (now) => {
+        now.delete(name);
+        if (value) now.set(name, value);
+        return now;
+      },
+      { replace: true },
+    );
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={page.error} />
@@ -35,29 +48,53 @@ export function Audit() {
         loading={page.isPending}
         loadingText="Reading the audit log"
         ariaLabels={{ tableLabel: "Audit log" }}
-        empty={<EmptyState title="Nothing was changed yet" />}
-        header={<Header variant="h1">Audit log</Header>}
-        filter={
-          <div className="is-narrow">
-            <Select inlineLabelText="Door" options={FACES} selectedOption={FACES.find((each) => each.value === face) ?? FACES[0]!} onChange={({ detail }) => setFace(detail.selectedOption.value ?? "")} />
-          </div>
+        empty={<EmptyState title="No line matches" />}
+        sortingColumn={{ sortingField: "at" }}
+        sortingDescending={wanted.order !== "oldest"}
+        onSortingChange={({ detail }) => change("order", detail.isDescending ? "" : "oldest")}
+        header={
+          <Header
+            variant="h1"
+            description="Every change, and every refusal at the door."
+            actions={
+              <SpaceBetween size="xs" direction="horizontal">
+                <Button iconName="download" href={exportAddress(wanted, "csv")} download>
+                  Export CSV
+                </Button>
+                <Button iconName="download" href={exportAddress(wanted, "jsonl")} download>
+                  Export JSON Lines
+                </Button>
+              </SpaceBetween>
+            }
+          >
+            Audit log
+          </Header>
         }
+        filter={<AuditFilters wanted={wanted} onChange={change} />}
         pagination={<Pagination {...cursors.props(page.data?.cursor)} />}
-        columnDefinitions={[
-          { id: "at", header: "Time", cell: (each) => moment(each.at), minWidth: 200 },
-          { id: "who", header: "Who", isRowHeader: true, minWidth: 200, cell: (each) => who(each, nameOf) },
-          { id: "face", header: "Door", cell: (each) => each.face },
-          { id: "call", header: "Call", minWidth: 220, cell: (each) => <span className="is-wrap is-log">{`${each.method} ${each.path}`}</span> },
-          { id: "summary", header: "Asked", minWidth: 180, cell: (each) => <span className="is-wrap is-log">{each.summary}</span> },
-          { id: "status", header: "Answer", cell: (each) => <StatusIndicator type={each.status < 400 ? "success" : "error"}>{each.status}</StatusIndicator> },
-          { id: "operation", header: "Operation", minWidth: 190, cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
-        ]}
+        columnDefinitions={[...COLUMNS, { id: "more", header: "Detail", cell: (each) => <Button variant="inline-link" ariaLabel={`Detail of line ${each.number}`} onClick={() => setShown(each)}>Show</Button> }]}
       />
+      {shown && <AuditLine line={shown} onClose={() => setShown(null)} />}
     </SpaceBetween>
   );
 }
 
-function who(row: Schemas["AuditRow"], nameOf: (id: string) => string): string {
+const COLUMNS: TableProps.ColumnDefinition<Line>[] = [
+  { id: "at", header: "Time", sortingField: "at", cell: (each) => moment(each.at), minWidth: 190 },
+  { id: "who", header: "Who", isRowHeader: true, minWidth: 160, cell: who },
+  { id: "from", header: "From", cell: (each) => each.address ?? "-" },
+  { id: "face", header: "Door", cell: (each) => each.face },
+  { id: "summary", header: "Asked", minWidth: 240, cell: (each) => <span className="is-wrap is-log">{each.summary}</span> },
+  { id: "status", header: "Answer", minWidth: 180, cell: (each) => <StatusIndicator type={tone(each.status)}>{each.code ? `${each.status} ${each.code}` : each.status}</StatusIndicator> },
+  { id: "operation", header: "Operation", minWidth: 190, cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
+];
+
+function tone(status: number): "success" | "error" | "stopped" {
+  if (status < 400) return "success";
+  return REFUSALS.includes(status) ? "stopped" : "error";
+}
+
+function who(row: Line): string {
   const as = [row.role, row.kind].filter(Boolean).join(", ");
-  return as ? `${nameOf(row.caller)} (${as})` : nameOf(row.caller);
+  return as ? `${row.name ?? row.caller} (${as})` : (row.name ?? row.caller);
 }

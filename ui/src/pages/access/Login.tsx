@@ -10,20 +10,21 @@ import StatusIndicator from "@cloudscape-design/components/status-indicator";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
-import { api, type Schemas } from "../api/client";
-import { ProblemAlert } from "../components/ProblemAlert";
+import { $api, api, type Schemas } from "../../api/client";
+import { ProblemAlert } from "../../components/ProblemAlert";
 
-/** Signing in: with the one-time code of a link (it is in the hash, which no server and no log sees), or with a token. */
+/** Signing in: with the one-time code of a link (it is in the hash, which no server and no log sees), at the identity provider, or with a token. */
 export function Login() {
   const [token, setToken] = useState("");
   const [search] = useSearchParams();
   const navigate = useNavigate();
   const cache = useQueryClient();
+  const next = inside(search.get("next"));
   const enter = useMutation({
     mutationFn: (ask: Schemas["SignIn"]) => api.POST("/api/v1/session", { body: ask }),
     onSuccess: () => {
       cache.clear();
-      navigate(inside(search.get("next")), { replace: true });
+      navigate(next, { replace: true });
     },
   });
   const { mutate } = enter;
@@ -49,7 +50,8 @@ export function Login() {
               <SpaceBetween size="l">
                 <ProblemAlert error={enter.error} />
                 {enter.isPending && <StatusIndicator type="loading">Signing in</StatusIndicator>}
-                <FormField label="Token" description="The server prints a one-time link when it starts; an administrator's token opens the console too.">
+                <AtTheProvider next={next} />
+                <FormField label="Token" description="The server prints a one-time link when it starts; a person's token opens the console too.">
                   <Input autoFocus type="password" name="token" value={token} placeholder="ist_..." autoComplete={false} onChange={({ detail }) => setToken(detail.value)} />
                 </FormField>
               </SpaceBetween>
@@ -58,6 +60,23 @@ export function Login() {
         </form>
       </div>
     </Box>
+  );
+}
+
+/** The way to the identity provider, where there is one. */
+function AtTheProvider({ next }: { next: string }) {
+  const ways = $api.useQuery("get", "/api/v1/sign-in", {}, { retry: false });
+  if (!ways.data?.start) return null;
+  const start = `${ways.data.start}?next=${encodeURIComponent(next)}`;
+  return (
+    <SpaceBetween size="m">
+      <Button fullWidth formAction="none" iconName="external" href={start}>
+        {`Sign in with ${ways.data.provider}`}
+      </Button>
+      <Box textAlign="center" color="text-body-secondary">
+        or
+      </Box>
+    </SpaceBetween>
   );
 }
 

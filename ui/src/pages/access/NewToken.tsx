@@ -1,14 +1,13 @@
-import Alert from "@cloudscape-design/components/alert";
 import Box from "@cloudscape-design/components/box";
 import Button from "@cloudscape-design/components/button";
-import CopyToClipboard from "@cloudscape-design/components/copy-to-clipboard";
 import Modal from "@cloudscape-design/components/modal";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import { useMutation } from "@tanstack/react-query";
-import { api, type Schemas } from "../api/client";
-import { violations, problemOf, fieldOf } from "../api/problems";
-import { bodyOf, useForm } from "../components/form";
-import { SchemaForm } from "../components/SchemaForm";
+import { api, type Schemas } from "../../api/client";
+import { violations, problemOf, fieldOf } from "../../api/problems";
+import { bodyOf, useForm } from "../../components/form";
+import { SchemaForm } from "../../components/SchemaForm";
+import { Shown } from "./Shown";
 
 /** Making a token; it is shown this once. */
 export function NewToken({ onClose, onMade }: { onClose: () => void; onMade: () => void }) {
@@ -41,10 +40,7 @@ export function NewToken({ onClose, onMade }: { onClose: () => void; onMade: () 
       }
     >
       {token ? (
-        <SpaceBetween size="m">
-          <Alert type="warning">It is shown this once; only its hash is kept here.</Alert>
-          <CopyToClipboard variant="inline" textToCopy={token} copyButtonAriaLabel="Copy the token" copySuccessText="Copied" copyErrorText="Could not copy; select the text instead" />
-        </SpaceBetween>
+        <Shown token={token} />
       ) : (
         <form
           onSubmit={(event) => {

@@ -1,25 +1,48 @@
-import Box from "@cloudscape-design/components/box";
 import Button from "@cloudscape-design/components/button";
+import ButtonDropdown from "@cloudscape-design/components/button-dropdown";
 import Header from "@cloudscape-design/components/header";
-import Modal from "@cloudscape-design/components/modal";
+import Input from "@cloudscape-design/components/input";
+import Pagination from "@cloudscape-design/components/pagination";
+import Select from "@cloudscape-design/components/select";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import StatusIndicator from "@cloudscape-design/components/status-indicator";
-import Table from "@cloudscape-design/components/table";
+import Table, { type TableProps } from "@cloudscape-design/components/table";
 import { useState } from "react";
-import { $api, type Schemas } from "../api/client";
-import { EmptyState } from "../components/EmptyState";
-import { ProblemAlert } from "../components/ProblemAlert";
-import { TimeAgo } from "../components/TimeAgo";
-import { moment } from "../components/time";
+import { $api } from "../../api/client";
+import { useCursors } from "../../components/cursors";
+import { EmptyState } from "../../components/EmptyState";
+import { ProblemAlert } from "../../components/ProblemAlert";
+import { TimeAgo } from "../../components/TimeAgo";
+import { moment } from "../../components/time";
+import { Disable, Edit, EndSessions, type Identity, Revoke, Rotate } from "./acts";
 import { NewToken } from "./NewToken";
 
-type Identity = Schemas["IdentityRow"];
+const PAGE_SIZE = 50;
+type Sort = "name" | "role" | "kind" | "last_used_at" | "created_at";
+const ACTS = { edit: Edit, rotate: Rotate, disable: Disable, sessions: EndSessions };
+
+/** A choice of a filter; the first means no filter. */
+function choices(label: string, values: readonly string[]) {
+  return [{ value: "", label: `Any ${label}` }, ...values.map((each) => ({ value: each, label: each }))];
+}
+const ROLES = choices("role", ["viewer", "operator", "admin"]);
+const KINDS = choices("kind", ["person", "agent"]);
+const STATES = choices("state", ["active", "disabled", "expired", "revoked"]);
 
 export function Tokens() {
-  const tokens = $api.useQuery("get", "/api/v1/tokens");
+  const [filter, setFilter] = useState({ role: "", kind: "", state: "", text: "" });
+  const [sort, setSort] = useState<{ by: Sort; descending: boolean }>({ by: "created_at", descending: false });
+  const cursors = useCursors(JSON.stringify([filter, sort]));
+  const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
+  const query = { ...given, sort: sort.by, descending: sort.descending, limit: PAGE_SIZE, cursor: cursors.cursor };
+  const tokens = $api.useQuery("get", "/api/v1/tokens", { params: { query } }, { placeholderData: (before) => before });
   const [making, setMaking] = useState(false);
-  const [revoking, setRevoking] = useState<Identity | null>(null);
+  const [act, setAct] = useState<{ name: keyof typeof ACTS | "revoke"; identity: Identity } | null>(null);
   const refresh = () => void tokens.refetch();
+  const Act = act && (act.name === "revoke" ? Revoke : ACTS[act.name]);
+  const pick = (name: keyof typeof filter, options: { value: string; label: string }[]) => (
+    <Select ariaLabel={name} options={options} selectedOption={options.find((each) => each.value === filter[name]) ?? options[0]!} onChange={({ detail }) => setFilter({ ...filter, [name]: detail.selectedOption.value ?? "" })} />
+  );
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={tokens.error} />
@@ -29,43 +52,68 @@ export function Tokens() {
         items={tokens.data?.items ?? []}
         trackBy="id"
         loading={tokens.isPending}
-        loadingText="Reading the tokens"
-        ariaLabels={{ tableLabel: "Tokens" }}
-        empty={<EmptyState title="No tokens" />}
+        loadingText="Reading who may enter"
+        ariaLabels={{ tableLabel: "Users and tokens" }}
+        empty={<EmptyState title="Nobody matches" />}
+        sortingColumn={{ sortingField: sort.by }}
+        sortingDescending={sort.descending}
+        onSortingChange={({ detail }) => setSort({ by: (detail.sortingColumn.sortingField ?? "created_at") as Sort, descending: Boolean(detail.isDescending) })}
         header={
           <Header
             variant="h1"
-            description="Who may enter, and as what. Ended tokens stay listed."
+            description="People and agents who may enter, and as what. Ended ones stay listed."
             actions={
               <Button variant="primary" onClick={() => setMaking(true)}>
                 Create token
               </Button>
             }
           >
-            Tokens
+            Users and tokens
           </Header>
         }
-        columnDefinitions={[
-          { id: "name", header: "Name", isRowHeader: true, cell: (each) => each.name },
-          { id: "state", header: "State", cell: (each) => <State identity={each} /> },
-          { id: "role", header: "Role", cell: (each) => each.role },
-          { id: "kind", header: "Kind", cell: (each) => each.kind },
-          { id: "expires", header: "Ends", cell: (each) => (each.expires_at ? moment(each.expires_at) : "Never") },
-          { id: "used", header: "Last used", cell: (each) => <TimeAgo at={each.last_used_at} /> },
-          { id: "created", header: "Created", cell: (each) => <TimeAgo at={each.created_at} /> },
-          {
-            id: "acts",
-            header: "Actions",
-            cell: (each) => (
-              <Button variant="inline-link" disabled={Boolean(each.revoked_at)} ariaLabel={`Revoke ${each.name}`} onClick={() => setRevoking(each)}>
-                Revoke
-              </Button>
-            ),
-          },
-        ]}
+        filter={
+          <SpaceBetween size="xs" direction="horizontal" alignItems="center">
+            <Input type="search" ariaLabel="Name, note or id" placeholder="Name, note or id" value={filter.text} onChange={({ detail }) => setFilter({ ...filter, text: detail.value })} />
+            {pick("role", ROLES)}
+            {pick("kind", KINDS)}
+            {pick("state", STATES)}
+          </SpaceBetween>
+        }
+        pagination={<Pagination {...cursors.props(tokens.data?.cursor)} />}
+        columnDefinitions={[...COLUMNS, { id: "acts", header: "Actions", minWidth: 190, cell: (each) => <Acts identity={each} onAct={(name) => setAct({ name, identity: each })} /> }]}
       />
       {making && <NewToken onClose={() => setMaking(false)} onMade={refresh} />}
-      {revoking && <Revoke identity={revoking} onClose={() => setRevoking(null)} onRevoked={refresh} />}
+      {act && Act && <Act key={act.identity.id} identity={act.identity} onClose={() => setAct(null)} onDone={refresh} />}
+    </SpaceBetween>
+  );
+}
+
+const COLUMNS: TableProps.ColumnDefinition<Identity>[] = [
+  { id: "name", header: "Name", sortingField: "name", isRowHeader: true, minWidth: 160, cell: (each) => each.name },
+  { id: "state", header: "State", cell: (each) => <State identity={each} /> },
+  { id: "role", header: "Role", sortingField: "role", cell: (each) => each.role },
+  { id: "kind", header: "Kind", sortingField: "kind", cell: (each) => each.kind },
+  { id: "by", header: "Enters with", cell: (each) => (each.issuer ? "Identity provider" : "Token") },
+  { id: "expires", header: "Ends", cell: (each) => (each.expires_at ? moment(each.expires_at) : "Never") },
+  { id: "used", header: "Last used", sortingField: "last_used_at", cell: (each) => <TimeAgo at={each.last_used_at} /> },
+  { id: "created", header: "Created", sortingField: "created_at", cell: (each) => <TimeAgo at={each.created_at} /> },
+  { id: "note", header: "Note", cell: (each) => each.note ?? "-" },
+];
+
+function Acts({ identity, onAct }: { identity: Identity; onAct: (name: keyof typeof ACTS | "revoke") => void }) {
+  if (identity.revoked_at) return <>-</>;
+  const items = [
+    { id: "edit", text: "Edit" },
+    { id: "rotate", text: "Rotate token", disabled: Boolean(identity.issuer), disabledReason: "Enters by the identity provider, without a token." },
+    { id: "disable", text: identity.disabled_at ? "Enable" : "Disable" },
+    { id: "sessions", text: "End all sessions" },
+  ];
+  return (
+    <SpaceBetween size="xs" direction="horizontal" alignItems="center">
+      <Button variant="inline-link" ariaLabel={`Revoke ${identity.name}`} onClick={() => onAct("revoke")}>
+        Revoke
+      </Button>
+      <ButtonDropdown variant="inline-icon" expandToViewport ariaLabel={`More for ${identity.name}`} items={items} onItemClick={({ detail }) => onAct(detail.id as keyof typeof ACTS)} />
     </SpaceBetween>
   );
 }
@@ -73,39 +121,6 @@ export function Tokens() {
 function State({ identity }: { identity: Identity }) {
   if (identity.revoked_at) return <StatusIndicator type="stopped">Revoked</StatusIndicator>;
   if (identity.expires_at && Date.parse(identity.expires_at) < Date.now()) return <StatusIndicator type="stopped">Ended</StatusIndicator>;
+  if (identity.disabled_at) return <StatusIndicator type="warning">Disabled</StatusIndicator>;
   return <StatusIndicator>Valid</StatusIndicator>;
-}
-
-function Revoke({ identity, onClose, onRevoked }: { identity: Identity; onClose: () => void; onRevoked: () => void }) {
-  const revoke = $api.useMutation("delete", "/api/v1/tokens/{identity_id}", {
-    onSuccess: () => {
-      onRevoked();
-      onClose();
-    },
-  });
-  return (
-    <Modal
-      visible
-      header={`Revoke ${identity.name}?`}
-      closeAriaLabel="Close"
-      onDismiss={onClose}
-      footer={
-        <Box float="right">
-          <SpaceBetween size="xs" direction="horizontal">
-            <Button variant="link" onClick={onClose}>
-              Keep it
-            </Button>
-            <Button variant="primary" loading={revoke.isPending} onClick={() => revoke.mutate({ params: { path: { identity_id: identity.id } } })}>
-              Revoke
-            </Button>
-          </SpaceBetween>
-        </Box>
-      }
-    >
-      <SpaceBetween size="m">
-        <span>The token and every session it began end at once.</span>
-        <ProblemAlert error={revoke.error} />
-      </SpaceBetween>
-    </Modal>
-  );
 }
