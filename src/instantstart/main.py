@@ -130,12 +130,19 @@ def serve(given: Mapping[str, Any]) -> int:
                 each.start()
             return _run(room, application(room), listening)
         finally:
+            _hear_no_more()
             for each in background:
                 each.stop()
             room.engine.shutdown()
             room.kube.close()
             room.store.close()
             tracing.close()
+
+
+def _hear_no_more() -> None:
+    """A second SIGTERM must not cut off what an act in flight still has to write down; an orchestrator's SIGKILL follows anyway."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _keep_little() -> None:

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deploy/container/Dockerfile").read_text()
@@ -85,5 +86,23 @@ def test_the_chart_renders_what_kubernetes_takes() -> None:
     rendered = subprocess.run([helm, "template", "demo", chart, *given], capture_output=True, text=True, check=True).stdout
     assert "readOnlyRootFilesystem: true" in rendered
     assert "ingress: []" in rendered
+    assert "ServiceMonitor" not in rendered
+    assert "OTLP" not in rendered
+    watched = ["serviceMonitor.enabled=true", "serviceMonitor.tokenSecret=scraper", "traces.endpoint=http://collector:4318", "replicas=2"]
+    more = [word for each in (*watched, "database.existingSecret=db", "settings.allowed_hosts=a.example") for word in ("--set", each)]
+    rendered = subprocess.run([helm, "template", "demo", chart, *given, *more], capture_output=True, text=True, check=True).stdout
+    documents = [each for each in yaml.safe_load_all(rendered) if each]
+    monitor = next(each for each in documents if each["kind"] == "ServiceMonitor")
+    scraped = [
+        each for each in documents if monitor["spec"]["selector"]["matchLabels"].items() <= each["metadata"].get("labels", {}).items()
+    ]
+    assert [(each["kind"], each["metadata"]["name"]) for each in scraped] == [("Service", "demo-replicas")]
+    container = next(each for each in documents if each["kind"] == "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
+    environment = [(each["name"], each.get("value")) for each in container["env"]]
+    assert len({name for name, _ in environment}) == len(environment)
+    told = dict(environment)
+    assert told["INSTANTSTART_OTLP_ENDPOINT"] == "http://collector:4318"
+    assert told["INSTANTSTART_ALLOWED_HOSTS"] == "$(INSTANTSTART_POD_ADDRESS),a.example"
+    assert told["INSTANTSTART_DRAIN_SECONDS"] == "10"
     two = subprocess.run([helm, "template", "demo", chart, *given, "--set", "replicas=2"], capture_output=True, text=True, check=False)
     assert "PostgreSQL" in two.stderr

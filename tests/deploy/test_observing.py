@@ -23,31 +23,9 @@ PAGE = (ROOT / "docs/how-to/observe.md").read_text()
 #: what Prometheus itself adds to what it scrapes
 SCRAPED = {"up": frozenset({"job", "instance"})}
 SCRAPE_LABELS = frozenset({"job", "instance"})
-WORDS = frozenset(
-    [
-        "sum",
-        "max",
-        "min",
-        "avg",
-        "count",
-        "topk",
-        "rate",
-        "increase",
-        "histogram_quantile",
-        "absent",
-        "vector",
-        "by",
-        "without",
-        "on",
-        "ignoring",
-        "and",
-        "or",
-        "unless",
-        "bool",
-        "offset",
-        "le",
-    ]
-)
+#: words of PromQL that are no metrics
+FUNCTIONS = frozenset({"sum", "max", "min", "avg", "count", "topk", "rate", "increase", "histogram_quantile", "absent", "vector"})
+WORDS = FUNCTIONS | {"by", "without", "on", "ignoring", "and", "or", "unless", "bool", "offset", "le"}
 _DURATION = r"\[(\d+[smhd]|\$__rate_interval)\]"
 
 
