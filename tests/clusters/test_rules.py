@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from instantstart.base import problems
 from instantstart.base.names import Names
-from instantstart.capabilities.clusters import rules, specs
+from instantstart.capabilities.clusters import reads, rules, specs
 from instantstart.ensure import network, offers, stacks
 from instantstart.ensure.findings import Finding, refusal
 from instantstart.ensure.sites import Site
@@ -49,7 +49,7 @@ def eks(tag: str = "demo", mode: str = "API", version: str = "1.34", status: str
     }
 
 
-def facts(**more: Any) -> rules.Facts:
+def facts(**more: Any) -> reads.Facts:
     fine: dict[str, Any] = {
         "account": "111122223333",
         "principal_arn": "arn:aws:iam::111122223333:role/control",
@@ -73,7 +73,7 @@ def facts(**more: Any) -> rules.Facts:
         "denied": (),
         "now": NOW.timestamp(),
     }
-    return rules.Facts(**(fine | more))
+    return reads.Facts(**(fine | more))
 
 
 def plan(**more: Any) -> dict[str, Any]:

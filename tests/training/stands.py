@@ -15,7 +15,7 @@ from instantstart.base import problems
 from instantstart.capabilities.features import specs as features
 from instantstart.capabilities.features import workflows as feature_workflows
 from instantstart.capabilities.room import Room
-from instantstart.capabilities.training.jobs import plans, specs, views, workflows
+from instantstart.capabilities.training.jobs import details, plans, specs, views, workflows
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 from instantstart.store.records import ClusterRow
@@ -87,10 +87,10 @@ class Stand:
         self.job.crank.turn(turned, ticks=times)
         return turned.said[-1][1] if turned.said else ""
 
-    def get(self, name: str, kind: str = "pytorch") -> views.TrainingJobDetail:
+    def get(self, name: str, kind: str = "pytorch") -> details.TrainingJobDetail:
         """One job in full, read anew."""
         self.forget()
-        return views.get_job(self.room, TAG, kind, "default", name)
+        return details.get_job(self.room, TAG, kind, "default", name)
 
     def until(self, look: Callable[[], T], wanted: Callable[[T], bool], warp: float = 5.0) -> T:
         """Look until what is seen is wanted, virtual time passing between."""
@@ -103,7 +103,7 @@ class Stand:
             self.sandbox.warp(warp)
             time.sleep(0.1)
 
-    def status(self, name: str, *wanted: str, kind: str = "pytorch") -> views.TrainingJobDetail:
+    def status(self, name: str, *wanted: str, kind: str = "pytorch") -> details.TrainingJobDetail:
         """The job, once it is in one of these."""
         return self.until(lambda: self.get(name, kind), lambda seen: seen.job.status in wanted)
 

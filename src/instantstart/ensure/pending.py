@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from instantstart.ensure import pods
+from instantstart.ensure import pending_ends, pods
 from instantstart.ensure.pending_images import image_trouble
 from instantstart.ensure.pending_places import Place, no_place
-from instantstart.ensure.pending_words import Why, short
+from instantstart.ensure.pending_refusals import gated, refused
+from instantstart.ensure.pending_words import Resource, Why, short
 from instantstart.kube import shapes
 
-Resource = dict[str, Any]
 #: how soon each kind of reason wants a person: the smallest number is told first
 _RANK = {"failing": 0, "blocked": 1, "waiting": 2, "starting": 3}
 _FAILED_CREATE = frozenset({"FailedCreate", "FailedCreatePod", "ReplicaSetCreateError"})
@@ -57,12 +57,12 @@ def why_pod(pod: Resource, known: Known) -> Why | None:
     status, slim = pod.get("status") or {}, shapes.pod(pod)
     if pods.why(slim) is None:
         return None
-    disrupted = _disrupted(pod)
+    disrupted = pending_ends.disrupted(pod)
     if slim.status.phase == "Failed":
-        return disrupted or _admission(pod) or _ended(pod, known)
+        return disrupted or pending_ends.admission(pod) or _ended(pod, known)
     if slim.metadata.deletion_timestamp is not None:
         return disrupted or Why("pod.ending", "waiting", "The pod is ending.", {}, "It is gone when its grace period is over.")
-    lost = _node_lost(pod)
+    lost = pending_ends.node_lost(pod)
     if lost:
         return lost
     if not slim.spec.node_name:
@@ -84,97 +84,6 @@ def explain_absent(owner: Resource, known: Known) -> Why | None:
         if event.get("type") == "Warning" and (event.get("reason") in _FAILED_CREATE or "rror creating" in str(event.get("message"))):
             return refused(str(event.get("message") or ""), owner)
     return None
-
-
-def refused(message: str, owner: Resource | None = None) -> Why:
-    """Why the API server does not let pods be made, from the controller's event."""
-    name = f"{owner['kind']} {owner['metadata']['name']}" if owner else "The workload"
-    told = {"untrusted_message": short(message)}
-    for pattern, code, text, step in _REFUSALS:
-        match = re.search(pattern, message)
-        if match:
-            parts = {"name": name, **{k: v or "?" for k, v in match.groupdict().items()}}
-            return Why(code, "blocked", text.format(**parts), told, step.format(**parts))
-    return Why("pod.not_created", "blocked", f"{name} cannot make its pods: {short(message)}", told, "Mend what the message names.")
-
-
-#: (pattern of the event, code, sentence, next step)
-_REFUSALS: tuple[tuple[str, str, str, str], ...] = (
-    (
-        r"exceeded quota: (?P<quota>[\w.-]+), requested: (?P<asked>[^,]+(?:,[\w./-]+=[^,]+)*), used: (?P<used>.+?), limited: (?P<limit>.+)",
-        "quota.exceeded",
-        "{name} has no pods: the ResourceQuota {quota} of the namespace is used up (asked {asked}; used {used}; limit {limit}).",
-        "End other work of the namespace, ask for less, or let an administrator raise the ResourceQuota {quota}.",
-    ),
-    (
-        r"failed quota: (?P<quota>[\w.-]+): must specify (?P<what>.+)",
-        "quota.must_specify",
-        "{name} has no pods: the ResourceQuota {quota} demands that pods say {what}.",
-        "Give these resources, or set a LimitRange with defaults.",
-    ),
-    (
-        r'admission webhook "(?P<hook>[^"]+)" denied the request: ?(?P<said>.*)',
-        "admission.denied",
-        "{name} has no pods: the policy {hook} refuses them: {said}",
-        "Change what the policy names, or the policy.",
-    ),
-    (
-        r'failed calling webhook "(?P<hook>[^"]+)"',
-        "admission.webhook_unreachable",
-        "{name} has no pods: the webhook {hook}, which must agree to each pod, does not answer.",
-        "Look at the pods of the webhook's service; what needs it goes on when it answers.",
-    ),
-    (
-        r'serviceaccount "(?P<account>[^"]+)" not found',
-        "service_account.missing",
-        "{name} has no pods: the service account {account} is not in the namespace.",
-        "Make the service account {account}, or submit without it.",
-    ),
-    (
-        r"no PriorityClass with name (?P<priority>[\w.-]+) was found",
-        "priority_class.missing",
-        "{name} has no pods: there is no PriorityClass {priority}.",
-        "Choose one of the cluster's priority classes.",
-    ),
-    (
-        r"(?:maximum|minimum) (?P<what>[\w./-]+) usage per (?:Container|Pod) is (?P<limit>[\w.]+)",
-        "limit_range.broken",
-        "{name} has no pods: a LimitRange of the namespace bounds {what} at {limit}.",
-        "Ask for no more than the LimitRange allows.",
-    ),
-    (
-        r"violates PodSecurity \"(?P<level>[^\"]+)\": (?P<said>.+)",
-        "pod_security.violated",
-        "{name} has no pods: the namespace enforces PodSecurity {level}: {said}",
-        "Use another namespace, or let an administrator change its level.",
-    ),
-    (
-        r"namespace (?P<space>[\w-]+) .*being terminated",
-        "namespace.terminating",
-        "{name} has no pods: the namespace {space} is being removed.",
-        "Use another namespace.",
-    ),
-)
-
-
-def gated(workload: Resource) -> Why | None:
-    """Why Kueue does not admit a workload; None when it has."""
-    conditions = {c["type"]: c for c in (workload.get("status") or {}).get("conditions") or ()}
-    if (conditions.get("Admitted") or {}).get("status") == "True":
-        return None
-    queue = str(workload["spec"].get("queueName") or "")
-    told = next((c for t in ("Evicted", "QuotaReserved", "Admitted") if (c := conditions.get(t)) and c.get("message")), None)
-    message = short(str((told or {}).get("message") or ""))
-    evidence = {"queue": queue, "workload": workload["metadata"]["name"], "untrusted_message": message}
-    if (conditions.get("Evicted") or {}).get("status") == "True":
-        text = f"The queue {queue} took its quota back ({(conditions['Evicted'].get('reason') or 'evicted')}): {message}"
-        return Why("queue.preempted", "waiting", text, evidence, "It starts again when its turn comes; a higher priority keeps its place.")
-    if "doesn't exist" in message or "not found" in message:
-        return Why("queue.missing", "blocked", f"The queue {queue} is not there: {message}", evidence, "Choose a queue of the namespace.")
-    if "inactive" in message.lower():
-        return Why("queue.inactive", "blocked", f"The queue {queue} admits nothing now: {message}", evidence, "Ask its administrator.")
-    text = f"It waits in the queue {queue}: {message or 'Kueue has not looked at it yet.'}"
-    return Why("queue.waiting", "waiting", text, evidence, "It starts when quota is free; ask for less, or raise its priority.")
 
 
 def newest_first(events: Iterable[Resource]) -> list[Resource]:
@@ -220,55 +129,6 @@ def _claim(pod: Resource, known: Known) -> Why | None:
         if phase == "Lost" or (phase == "Pending" and claim["spec"].get("volumeName")):
             text = f"The volume claim {name} wants the volume {claim['spec'].get('volumeName')}, which is not bound to it ({phase})."
             return Why("claim.unbound", "blocked", text, {"claim": name, "phase": phase}, "Look at the volume.")
-    return None
-
-
-def _disrupted(pod: Resource) -> Why | None:
-    """A pod that something else ended: it was disrupted, it did not fail (case 54)."""
-    status = pod.get("status") or {}
-    condition = next((c for c in status.get("conditions") or () if c["type"] == "DisruptionTarget" and c["status"] == "True"), None)
-    reason = str((condition or {}).get("reason") or status.get("reason") or "")
-    message = short(str((condition or {}).get("message") or status.get("message") or ""))
-    known = _DISRUPTIONS.get(reason)
-    if known is None:
-        return None
-    code, text, step = known
-    node = pod["spec"].get("nodeName")
-    return Why(code, "failing", text.format(node=node), {"reason": reason, "node": node, "untrusted_message": message}, step)
-
-
-_AGAIN = "Its controller makes it again within the job's recovery budget."
-_DISRUPTIONS = {
-    "PreemptionByScheduler": ("pod.preempted", "It was ended to make room for a pod of higher priority.", "Raise its priority, or wait."),
-    "PreemptionByKueue": ("pod.preempted", "The queue took its place back for work of higher priority.", "Raise its priority, or wait."),
-    "DeletionByTaintManager": ("pod.disrupted", "It was disrupted: its node {node} got a taint that ends pods.", _AGAIN),
-    "EvictionByEvictionAPI": ("pod.disrupted", "It was disrupted: it was evicted from {node} (a drain or a consolidation).", _AGAIN),
-    "DeletionByPodGC": ("pod.node_gone", "Its node {node} is gone.", _AGAIN),
-    "TerminationByKubelet": ("pod.evicted", "The node {node} ran short of a resource and ended it.", "Ask for what it really uses."),
-    "Evicted": ("pod.evicted", "The node {node} ran short of a resource and ended it.", "Ask for the memory and disk it really uses."),
-    "NodeLost": ("pod.node_gone", "Its node {node} does not answer.", _AGAIN),
-    "Shutdown": ("pod.disrupted", "It was disrupted: its node {node} was shut down.", _AGAIN),
-    "Terminated": ("pod.disrupted", "It was disrupted: its node {node} was shut down.", _AGAIN),
-}
-
-
-def _admission(pod: Resource) -> Why | None:
-    """A kubelet that would not take a pod which the scheduler sent."""
-    status = pod.get("status") or {}
-    reason, message = str(status.get("reason") or ""), short(str(status.get("message") or ""))
-    if reason == "UnexpectedAdmissionError" or reason.startswith("OutOf"):
-        text = f"The node {pod['spec'].get('nodeName')} would not take it ({reason}): {message}"
-        return Why("pod.not_admitted", "failing", text, {"reason": reason, "untrusted_message": message}, _AGAIN)
-    return None
-
-
-def _node_lost(pod: Resource) -> Why | None:
-    status = pod.get("status") or {}
-    ready: Resource = next((c for c in status.get("conditions") or () if c["type"] == "Ready"), {})
-    if status.get("reason") == "NodeLost" or status.get("phase") == "Unknown" or ready.get("reason") == "NodeNotReady":
-        node = pod["spec"].get("nodeName")
-        text = f"Its node {node} does not answer: whether it still runs there is not known."
-        return Why("pod.node_gone", "failing", text, {"node": node}, "HyperPod repairs the node; the job is started again elsewhere.")
     return None
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
-from instantstart.ensure.pending_words import Why, short
+from instantstart.ensure.pending_words import Resource, Why, short
 
-Resource = dict[str, Any]
 #: (pattern of the message, code, what is wrong, next step); the first that matches
 _REASONS: tuple[tuple[str, str, str, str], ...] = (
     (

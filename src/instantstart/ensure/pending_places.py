@@ -13,10 +13,9 @@ from typing import Any
 
 from instantstart.base import quantities
 from instantstart.ensure import nodes
-from instantstart.ensure.pending_words import Why, short
+from instantstart.ensure.pending_words import Resource, Why, short
 from instantstart.kube.shapes import Node
 
-Resource = dict[str, Any]
 _CLAUSE = re.compile(r"(\d+) ((?:node\(s\)|Insufficient|Too many|Preemption|No preemption)[^{},]*(?:\{[^}]*\})?[^,]*)")
 _TAINT = re.compile(r"untolerated taint \{([^:}]+):? ?([^}]*)\}")
 _OPERATORS: Mapping[str, Callable[[str | None, list[str]], bool]] = {

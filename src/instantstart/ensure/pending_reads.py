@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from instantstart.base import problems
 from instantstart.ensure import job_pods, nodes, pending
-from instantstart.ensure.pending import Known, Resource
+from instantstart.ensure.pending import Known
 from instantstart.ensure.pending_places import Place
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.pending_words import Resource, Why
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster, LogQuery
 from instantstart.kube.watching import Live, Watching

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+Resource = dict[str, Any]
+
 _LONGEST = 300
 #: failing: it ended badly; blocked: a person must act; waiting: it goes on when something comes; starting: it is on its way
 Kind = Literal["failing", "blocked", "waiting", "starting"]

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from instantstart.ensure import pending_reads
-from instantstart.ensure.pending import Resource
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.pending_words import Resource, Why
 from instantstart.ensure.sites import Site
 
 #: (pattern of the last words, code, sentence, next step); the first that fits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from instantstart.base import problems
-from instantstart.capabilities.clusters import rules, specs, stages
+from instantstart.capabilities.clusters import reads, rules, specs, stages
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
@@ -16,7 +16,7 @@ def preflight(room: Room, ask: specs.RunPreflight | specs.ClusterTarget) -> list
     """Every finding about a cluster that might be made."""
     region = room.aws.region(ask.region).region
     where = sites.site(room, Target(tag=ask.tag or "preflight", region=region))
-    return rules.findings(where, ask, rules.observe(where, ask, room.clock.now().timestamp()))
+    return rules.findings(where, ask, reads.observe(where, ask, room.clock.now().timestamp()))
 
 
 def plan_create(room: Room, target: specs.ClusterTarget) -> Plan:
@@ -41,7 +41,7 @@ def plan_eks(room: Room, target: specs.EksTarget) -> Plan:
     """What eks.create would make."""
     where = sites.site(room, target)
     ask = specs.ClusterTarget(**target.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
-    found = rules.findings(where, ask, rules.observe(where, ask, room.clock.now().timestamp()), rules.EKS_RULES)
+    found = rules.findings(where, ask, reads.observe(where, ask, room.clock.now().timestamp()), rules.EKS_RULES)
     return Plan(
         make=(f"stack {where.names.stack} in {where.aws.region}", f"EKS cluster {where.names.eks_cluster}", f"role {where.names.eks_role}"),
         findings=tuple(found),
@@ -86,7 +86,7 @@ def checked(room: Room, where: Site, target: specs.HyperPodTarget) -> specs.Hype
 
 def _group_findings(room: Room, where: Site, target: specs.HyperPodTarget) -> list[Finding]:
     ask = specs.ClusterTarget(**target.model_dump())
-    return rules.findings(where, ask, rules.observe(where, ask, room.clock.now().timestamp()), rules.GROUP_RULES)
+    return rules.findings(where, ask, reads.observe(where, ask, room.clock.now().timestamp()), rules.GROUP_RULES)
 
 
 def plan_delete(room: Room, where: Site, delete_data: bool) -> Plan:

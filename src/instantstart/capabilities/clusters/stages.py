@@ -6,19 +6,17 @@ join, bucket, claim, verify. What stands between the cloud and these functions i
 
 from __future__ import annotations
 
-from functools import partial
 from importlib import resources
 from typing import Any
 
 from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
-from instantstart.capabilities.clusters import rules, specs
+from instantstart.capabilities.clusters import reads, rules, specs
 from instantstart.capabilities.room import Room
 from instantstart.ensure import (
     addons,
     buckets,
     cidr,
-    compute_group,
     eks,
     hyperpod,
     identity,
@@ -28,8 +26,6 @@ from instantstart.ensure import (
     nodes,
     offers,
     s3_driver,
-    scripts,
-    shortages,
     slots,
     stacks,
     strangers,
@@ -43,8 +39,7 @@ from instantstart.ensure.strangers import Takeover
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.declare import Run
 
-EKS_TYPICAL, ACCESS_GRACE, JOIN_TYPICAL, _VERIFY_PATIENCE = 720.0, 120.0, 60.0, 300.0
-HYPERPOD_TYPICAL, NODES_TYPICAL = 300.0, 60.0
+EKS_TYPICAL, ACCESS_GRACE, _VERIFY_PATIENCE = 720.0, 120.0, 300.0
 POD_IDENTITY, S3_CSI, CERT_MANAGER = "eks-pod-identity-agent", s3_driver.ADDON, "cert-manager"
 _EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
 
@@ -61,7 +56,7 @@ def check_account(room: Room, run: Run) -> Outcome:
         hyperpod.check_ours(where.aws, have, where.tag)
         return Done({"account": where.names.account, "region": where.aws.region}, already=True)
     ask = run.spec if whole else specs.ClusterTarget(**run.spec.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
-    facts = rules.observe(where, ask, room.clock.now().timestamp())
+    facts = reads.observe(where, ask, room.clock.now().timestamp())
     found = rules.findings(where, ask, facts, rules.rules_for(facts, whole=whole))
     refused = refusal(found)
     if refused:
@@ -176,7 +171,7 @@ def reach(room: Room, run: Run) -> Outcome:
         return Wait(2, f"The new access entry is not in force yet: {problem.detail}")
 
 
-def _kube(room: Room, where: Site) -> KubeCluster:
+def kube_of(room: Room, where: Site) -> KubeCluster:
     return where.kube(room)
 
 
@@ -221,7 +216,7 @@ def _ask_addon(room: Room, run: Run, wanted: addons.Addon) -> Outcome:
     have = addons.find(where.aws, cluster["name"], wanted.name) if where.imported and not wanted.overwrite else None
     if have and have.get("tags", {}).get(names.CLUSTER_TAG) != where.tag:
         return Done({"addon": wanted.name, "version": have["addonVersion"], "status": have["status"]}, already=True)
-    return addons.request(where.aws, cluster["name"], cluster["version"], wanted, _tags_of_this_try(where, run), run.token(wanted.name))
+    return addons.request(where.aws, cluster["name"], cluster["version"], wanted, tags_of_this_try(where, run), run.token(wanted.name))
 
 
 def apply_bundles(room: Room, run: Run) -> Outcome:
@@ -229,7 +224,7 @@ def apply_bundles(room: Room, run: Run) -> Outcome:
     where = site(room, run.spec)
     kept = Takeover.adopt if where.imported else Takeover.refuse  # what an imported cluster has is used as it is
     takeover = Takeover.overwrite if run.spec.overwrite_conflicts else kept
-    kube, applied = _kube(room, where), {}
+    kube, applied = kube_of(room, where), {}
     for release in where.dependencies(room):
         outcome = manifests.ensure(kube, release, takeover)
         if isinstance(outcome, Wait):
@@ -241,7 +236,7 @@ def apply_bundles(room: Room, run: Run) -> Outcome:
 def await_dependencies(room: Room, run: Run) -> Outcome:
     """Everything observed: ACTIVE and ready, or waiting for the first node and for nothing else. With nodes there, lacking is lacking."""
     where = site(room, run.spec)
-    kube = _kube(room, where)
+    kube = kube_of(room, where)
     seen = observe_dependencies(room, where, kube, cert_manager=run.spec.cert_manager)
     joined = any(n.usable for n in nodes.read(kube))
     waiting = [item["name"] for item in seen if item["state"] == "waiting_for_nodes" and not joined]
@@ -283,129 +278,9 @@ def observe_dependencies(room: Room, where: Site, kube: KubeCluster, *, cert_man
 # The HyperPod cluster
 
 
-def make_node_role(room: Room, run: Run) -> Outcome:
-    """The execution role of the nodes: also what HyperPod itself uses to remove their interfaces at the end."""
-    where = site(room, run.spec)
-    wanted = hyperpod.node_role(where.aws, where.names, where.eks_cluster, where.boundary)
-    return identity.ensure_role(where.aws, wanted, where.tags)
-
-
-def make_scripts(room: Room, run: Run) -> Outcome:
-    """The lifecycle script bucket, and every script in it, verified before SageMaker is asked."""
-    where = site(room, run.spec)
-    outcome = buckets.ensure_bucket(where.aws, where.names.scripts_bucket, where.tags)
-    if isinstance(outcome, Wait):
-        return outcome
-    contents = scripts.contents()
-    missing = buckets.missing_objects(where.aws, where.names.scripts_bucket, contents)
-    if missing:
-        buckets.put_object(where.aws, where.names.scripts_bucket, missing[0], contents[missing[0]])
-        return Wait(0, f"Wrote {missing[0]}")
-    return Done({"uri": scripts.uri(where.names.scripts_bucket), "objects": sorted(contents)})
-
-
-def place_subnet(room: Room, run: Run) -> Outcome:
-    """The compute subnet of the zone: the asked one, the shared one, or a new one with a way out and a way to S3."""
-    where, spec = site(room, run.spec), run.spec
-    zone = offers.find_zone(where.aws, spec.zone)
-    if zone is None:
-        raise problems.Invalid("zone.unknown", f"{spec.zone} is no zone this account can use in {where.aws.region}.")
-    vpc_id = eks.get_cluster(where.aws, where.eks_cluster)["resourcesVpcConfig"]["vpcId"]
-    return network.ensure_compute_subnet(where.aws, vpc_id, zone.zone_id, spec.subnet_id, where.tags, run.token("subnet"))
-
-
-def request_cluster(room: Room, run: Run) -> Outcome:
-    """Ask SageMaker once: the derived name is the token, our tag says whose it is."""
-    where = site(room, run.spec)
-    have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
-    if have is None:
-        return _create_hyperpod(where, run)
-    where.aws.cached(f"ours {have['ClusterArn']}", 60, lambda: hyperpod.check_ours(where.aws, have, where.tag))
-    status = have["ClusterStatus"]
-    if status == "Failed":
-        return _clear_failed(where, run, have)
-    if status == "InService":
-        return Done({"hyperpod_arn": have["ClusterArn"], "hyperpod_name": have["ClusterName"]})
-    return Wait(pace(run.waited_seconds, HYPERPOD_TYPICAL), f"The HyperPod cluster is {status}")
-
-
-def _create_hyperpod(where: Site, run: Run) -> Wait:
-    cluster = eks.get_cluster(where.aws, where.eks_cluster)
-    stack = stacks.find_stack(where.aws, where.names.stack)
-    vpc = cluster["resourcesVpcConfig"]
-    own = (
-        Done({"group_id": stack.outputs["ComputeSecurityGroupId"]}) if stack else compute_group.ensure(where.aws, vpc["vpcId"], where.tags)
-    )
-    if isinstance(own, Wait):
-        return own
-    groups = (own.learned["group_id"], vpc["clusterSecurityGroupId"])
-    network.check_efa_rules(where.aws, groups[0])
-    place = hyperpod.Place(
-        cluster["arn"], run.learned["subnet"]["subnet_id"], groups, scripts.uri(where.names.scripts_bucket), scripts.ENTRY
-    )
-    request = hyperpod.create_request(where.aws, where.names, run.spec, place, _tags_of_this_try(where, run))
-    return Wait(10, hyperpod.request(where.aws, request, run.waited_seconds))
-
-
-def _tags_of_this_try(where: Site, run: Run) -> dict[str, str]:
+def tags_of_this_try(where: Site, run: Run) -> dict[str, str]:
     """Our tags and the try that makes a thing: what a failed thing of an earlier try is told from."""
     return {**where.tags, names.OPERATION_TAG: f"{run.id}-{run.attempt}"}
-
-
-def _clear_failed(where: Site, run: Run, have: dict[str, Any]) -> Wait:
-    tags = hyperpod.cluster_tags(where.aws, have["ClusterArn"])
-    if tags.get(names.OPERATION_TAG) == f"{run.id}-{run.attempt}":
-        raise hyperpod.create_failure(where.aws, have)
-    where.aws.remove("sagemaker", "delete_cluster", ClusterName=have["ClusterName"])
-    return Wait(15, "The failed HyperPod cluster of an earlier try is being removed, to be made again")
-
-
-def await_nodes(room: Room, run: Run) -> Outcome:
-    """Every wanted node Running in SageMaker; a partial arrival is shown as such, with the event that says why."""
-    where = site(room, run.spec)
-    have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
-    if have is None:
-        raise problems.NotFound("hyperpod.not_found", f"The HyperPod cluster {where.hyperpod_cluster} is gone.")
-    seen = hyperpod.arrival(where.aws, have, run.spec.instance_group_name)
-    if seen.is_complete:
-        return Done({"running": seen.running, "wanted": seen.wanted})
-    last = f"; last problem: {_advised(where, run, have, seen.reason)}" if seen.reason else ""
-    told = f"{seen.running}/{seen.wanted} nodes Running{last}"
-    short = partial(shortages.exhausted, where.aws, _shortage(run, seen)) if shortages.is_one(seen.reason) else None
-    return Wait(pace(run.waited_seconds, NODES_TYPICAL, near_from=0), told, Progress(seen.running, seen.wanted, "nodes"), short)
-
-
-def _shortage(run: Run, seen: hyperpod.Arrival) -> shortages.Shortage:
-    subnet, spot = run.learned.get("subnet", {}).get("subnet_id", ""), run.spec.capacity_type == "spot"
-    return shortages.Shortage(run.spec.instance_type, subnet, spot, seen.running, seen.wanted, run.waited_seconds, str(seen.reason))
-
-
-def _advised(where: Site, run: Run, have: dict[str, Any], reason: str) -> str:
-    """The reason, and where to look or to go next: other zones that have the type (case 38), the scripts' log (case 21)."""
-    if "capacity" in reason.lower():
-        others = offers.other_zones(where.aws, run.spec.instance_type, run.spec.zone)
-        return f"{reason} {run.spec.instance_type} is also offered in {', '.join(others)}." if others else reason
-    return f"{reason} See {hyperpod.node_logs(where.aws, have)}." if "ifecycle" in reason else reason
-
-
-def await_join(room: Room, run: Run) -> Outcome:
-    """The same nodes Ready in Kubernetes: only then are they nodes."""
-    where = site(room, run.spec)
-    kube = _kube(room, where)
-    running = {
-        n["InstanceId"] for n in hyperpod.list_nodes(where.aws, where.hyperpod_cluster) if n["InstanceStatus"]["Status"] == "Running"
-    }
-    joined = [n for n in nodes.read(kube) if n.instance_id in running]
-    ready = [n for n in joined if n.usable]
-    if len(ready) >= len(running):
-        return Done({"ready": len(ready), "nodes": [n.name for n in ready]})
-    late = next((n for n in joined if n not in ready), None)
-    told = f"{late.name}: {late.because}" if late else "the instances have not registered yet"
-    return Wait(
-        pace(run.waited_seconds, JOIN_TYPICAL, near_from=0.4),
-        f"{len(ready)}/{len(running)} nodes Ready; {told}",
-        Progress(len(ready), len(running), "nodes"),
-    )
 
 
 # The storage
@@ -440,7 +315,7 @@ def make_claim(room: Room, run: Run) -> Outcome:
         prefix=spec.prefix,
         read_only=spec.read_only,
     )
-    return volumes.ensure(_kube(room, where), wanted)
+    return volumes.ensure(kube_of(room, where), wanted)
 
 
 # The end
@@ -449,7 +324,7 @@ def make_claim(room: Room, run: Run) -> Outcome:
 def verify(room: Room, run: Run) -> Outcome:
     """Read everything anew, and say what is."""
     where = site(room, run.spec)
-    summary = summaries.read(where, _kube(room, where))
+    summary = summaries.read(where, kube_of(room, where))
     if not summary["verified"] and isinstance(run.spec, specs.ClusterTarget):
         return _not_verified(run, summaries.sentence(summary), summary)
     return Done(summary)

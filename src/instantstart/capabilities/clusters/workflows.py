@@ -7,7 +7,7 @@ is being made, and what does not need one another side by side.
 from __future__ import annotations
 
 from instantstart.base.clock import minutes
-from instantstart.capabilities.clusters import removal, specs, stages
+from instantstart.capabilities.clusters import hyperpod_stages, removal, specs, stages
 from instantstart.capabilities.vocabulary import subject
 from instantstart.operations.declare import Stage, Together, Workflow
 
@@ -32,12 +32,12 @@ _CERTIFICATES = Stage(
 )
 _SETTLED = Stage("dependencies", stages.await_dependencies, "See every dependency ready", within=minutes(45), typical=90)
 
-_ROLE = Stage("node_role", stages.make_node_role, "Make the nodes' execution role", within=minutes(30), typical=5)
-_SCRIPTS = Stage("scripts", stages.make_scripts, "Store and verify the lifecycle scripts", within=minutes(30), typical=5)
-_SUBNET = Stage("subnet", stages.place_subnet, "Find or make the compute subnet", within=minutes(30), typical=10)
-_REQUEST = Stage("hyperpod", stages.request_cluster, "Make the HyperPod cluster", within=minutes(90), typical=330)
-_NODES = Stage("nodes", stages.await_nodes, "See the nodes running", within=minutes(180), typical=300)
-_JOIN = Stage("join", stages.await_join, "See the nodes ready in Kubernetes", within=minutes(30), typical=60)
+_ROLE = Stage("node_role", hyperpod_stages.make_node_role, "Make the nodes' execution role", within=minutes(30), typical=5)
+_SCRIPTS = Stage("scripts", hyperpod_stages.make_scripts, "Store and verify the lifecycle scripts", within=minutes(30), typical=5)
+_SUBNET = Stage("subnet", hyperpod_stages.place_subnet, "Find or make the compute subnet", within=minutes(30), typical=10)
+_REQUEST = Stage("hyperpod", hyperpod_stages.request_cluster, "Make the HyperPod cluster", within=minutes(90), typical=330)
+_NODES = Stage("nodes", hyperpod_stages.await_nodes, "See the nodes running", within=minutes(180), typical=300)
+_JOIN = Stage("join", hyperpod_stages.await_join, "See the nodes ready in Kubernetes", within=minutes(30), typical=60)
 
 _BUCKET = Stage("bucket", stages.make_data_bucket, "Find or make the bucket", within=minutes(30), typical=5)
 _ALLOW = Stage("bucket_access", stages.allow_bucket, "Let the S3 driver reach the bucket", within=minutes(30), typical=3)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.capabilities import activity
-from instantstart.capabilities.capacity.groups import rules, specs, stages
+from instantstart.capabilities.capacity.groups import judging, resizing, rules, specs, stages
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
@@ -69,9 +69,9 @@ def update(room: Room, where: Site, name: str, ask: specs.UpdateInstanceGroup) -
     target = specs.UpdateTarget(**ask.model_dump(), tag=where.tag, region=where.aws.region, group=name)
     cluster = scaling.get_cluster(where)
     have = groups.get(cluster, name)
-    rules.check_standing(have)
+    judging.check_standing(have)
     owner = karpenter.karpenter_owner(where.kube(room), name)
-    found = rules.check_change(cluster, have, ask, owner)
+    found = judging.check_change(cluster, have, ask, owner)
     before = groups.to_request(have)
     after = stages.patched(before, ask)
     fields = groups.changed_fields(before, after)
@@ -99,8 +99,8 @@ def scale(room: Room, where: Site, name: str, ask: specs.ScaleInstanceGroup) -> 
     activity.check_not_deleting(room, where.tag)
     cluster = scaling.get_cluster(where)
     have = groups.get(cluster, name)
-    rules.check_standing(have)
-    rules.check_owner(where.kube(room), name, "scaled")
+    judging.check_standing(have)
+    judging.check_owner(where.kube(room), name, "scaled")
     target = specs.ScaleTarget(**ask.model_dump(), tag=where.tag, region=where.aws.region, group=name)
     running = _running(room, "instance_group.scale", target)
     if running is not None:
@@ -112,9 +112,9 @@ def scale(room: Room, where: Site, name: str, ask: specs.ScaleInstanceGroup) -> 
         return Step(Plan(keep=(f"{name} has {wanted} nodes wished",)), target, already=True)
     if wanted < now:
         return _fewer(room, where, have, target)
-    growth = rules.more_of(cluster, have, wanted - now)
+    growth = judging.more_of(cluster, have, wanted - now)
     facts = rules.observe(where, where.kube(room), growth, room.clock.now())
-    found = rules.growth_findings(growth, facts)
+    found = judging.growth_findings(growth, facts)
     make = (f"{wanted - now} x {growth.instance_type} in {name} ({now} -> {wanted})",)
     return Step(Plan(make=make, findings=tuple(found), warnings=tuple(_checks_running(where, name))), target)
 
@@ -125,7 +125,7 @@ def _fewer(room: Room, where: Site, have: Mapping[str, Any], target: specs.Scale
     if have.get("MinCount") and wanted < have["MinCount"]:
         told = f"The group's min_instance_count is {have['MinCount']}: fewer nodes than that cannot be asked."
         found.append(Finding("instance_count", "fail", told, "Lower min_instance_count of the group first."))
-    picked, work = stages.pick_nodes(room, where, name, now - wanted)
+    picked, work = resizing.pick_nodes(room, where, name, now - wanted)
     remove = tuple(n["node"] or n["instance"] or n["logical"] for n in picked)
     plan = Plan(
         change=(f"{name}: {now} -> {wanted} nodes",),
@@ -144,9 +144,9 @@ def delete(room: Room, where: Site, name: str, drain_minutes: int) -> Step:
     activity.check_not_deleting(room, where.tag)
     cluster = scaling.get_cluster(where)
     have = groups.get(cluster, name)
-    rules.check_not_last(cluster, name)
+    judging.check_not_last(cluster, name)
     kube = where.kube(room)
-    rules.check_owner(kube, name, "deleted")
+    judging.check_owner(kube, name, "deleted")
     mine = [n.name for n in nodes.read(kube, where.hyperpod_cluster) if n.group == name]
     work = drains.busy(kube, mine)
     subnets = [network.get_subnet(where.aws, s) for s in (have.get("OverrideVpcConfig") or {}).get("Subnets", ())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
-from instantstart.capabilities.capacity.groups import rules
+from instantstart.capabilities.capacity.groups import judging
 from instantstart.capabilities.room import Room
 from instantstart.ensure import arrivals, drains, groups, nodes, scaling
 from instantstart.ensure.sites import site
@@ -35,8 +35,8 @@ def request_deletion(room: Room, run: Run) -> Outcome:
     have = groups.find(cluster, name)
     if have is None or have["Status"] == "Deleting":
         return Done({"group": name}, already=have is None)
-    rules.check_not_last(cluster, name)
-    rules.check_owner(where.kube(room), name, "deleted")
+    judging.check_not_last(cluster, name)
+    judging.check_owner(where.kube(room), name, "deleted")
     waiting = scaling.await_free(cluster) or scaling.update(where.aws, cluster["ClusterName"], InstanceGroupsToDelete=[name])
     return waiting or Done({"group": name}, note=f"SageMaker took the deletion of {name}")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from instantstart.base import problems
 from instantstart.capabilities.activity import ActiveOperation
-from instantstart.capabilities.capacity.groups import rules, specs
+from instantstart.capabilities.capacity.groups import judging, specs
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import CapacityType
 from instantstart.ensure import arrivals, groups, hyperpod, karpenter, labels, network, plans, scaling
@@ -178,8 +178,8 @@ def _view(where: Site, have: Mapping[str, Any], around: _Around, why: str | None
         zones=tuple(sorted({f"{s.zone} ({s.zone_id})" for s in known})),
         subnet_ids=subnets,
         dedicated_subnet=any(network.dedicated_to(s, where.tag) for s in known),
-        network_interface=rules.interface_of(have),
-        volume_gib=rules.volume_of(have),
+        network_interface=judging.interface_of(have),
+        volume_gib=judging.volume_of(have),
         labels=kubernetes.get("Labels", {}),
         taints=tuple(labels.show_taint(t) for t in kubernetes.get("Taints", ())),
         deep_health_checks=tuple(have.get("OnStartDeepHealthChecks", ())),

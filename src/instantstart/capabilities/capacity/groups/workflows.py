@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from instantstart.base.clock import minutes
-from instantstart.capabilities.capacity.groups import removal, specs, stages
+from instantstart.capabilities.capacity.groups import removal, resizing, specs, stages
 from instantstart.operations.declare import Stage, Workflow
 
 _NODES = Stage("nodes", stages.await_nodes, "See the nodes running", within=minutes(180), typical=300)
 _JOIN = Stage("join", stages.await_join, "See the nodes ready in Kubernetes", within=minutes(30), typical=60)
-_SCALED = Stage("join", stages.await_scaled, "See the nodes ready in Kubernetes", within=minutes(30), typical=60)
+_SCALED = Stage("join", resizing.await_scaled, "See the nodes ready in Kubernetes", within=minutes(30), typical=60)
 _CHECKS = Stage("checks", stages.await_checks, "Let deep health checks end", within=minutes(240), typical=5)
 
 ADD_INSTANCE_GROUP = Workflow(
@@ -43,15 +43,15 @@ SCALE_INSTANCE_GROUP = Workflow(
     (
         _CHECKS,
         Stage("survey", stages.survey, "Write down the count that is there", within=minutes(30), typical=5),
-        Stage("grow", stages.grow, "Ask for more nodes", within=minutes(90), typical=5),
-        Stage("choose", stages.choose, "Choose the nodes that go, idle ones first", within=minutes(30), typical=5),
-        Stage("drain", stages.drain, "Let their pods leave", within=minutes(1500), typical=60),
-        Stage("shrink", stages.shrink, "Remove the chosen nodes", within=minutes(90), typical=10),
-        Stage("gone", stages.await_gone, "See the removed nodes gone", within=minutes(120), typical=300),
+        Stage("grow", resizing.grow, "Ask for more nodes", within=minutes(90), typical=5),
+        Stage("choose", resizing.choose, "Choose the nodes that go, idle ones first", within=minutes(30), typical=5),
+        Stage("drain", resizing.drain, "Let their pods leave", within=minutes(1500), typical=60),
+        Stage("shrink", resizing.shrink, "Remove the chosen nodes", within=minutes(90), typical=10),
+        Stage("gone", resizing.await_gone, "See the removed nodes gone", within=minutes(120), typical=300),
         _NODES,
         _SCALED,
     ),
-    left_behind=stages.left_cordoned,
+    left_behind=resizing.left_cordoned,
 )
 DELETE_INSTANCE_GROUP = Workflow(
     "instance_group.delete",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import problems
-from instantstart.capabilities.capacity.karpenter import rules, specs
+from instantstart.capabilities.capacity.karpenter import pool_rules, rules, specs
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
@@ -62,29 +62,31 @@ def check_prerequisites(prepared: Prepared) -> specs.EnableTarget:
 def prepare_add(room: Room, where: Site, ask: specs.AddNodePool) -> Prepared:
     """node_pool.add with its defaults filled in. Raises Invalid with every violation, Conflict when there is another of that name."""
     kube = where.kube(room)
-    facts = rules.observe_pool(where, kube, ask.instance_groups)
+    facts = pool_rules.observe_pool(where, kube, ask.instance_groups)
     rules.check_enabled(facts.cluster)
     wanted = ask.model_dump()
-    rules.check_violations(rules.pool_violations(ask.name, wanted, facts))
+    pool_rules.check_violations(pool_rules.pool_violations(ask.name, wanted, facts))
     wanted |= _filled(wanted, facts)
     equal = _is_equal(kube, ask.name, wanted, facts)
-    taken = {} if equal else rules.taken_over(ask.instance_groups, facts)
+    taken = {} if equal else pool_rules.taken_over(ask.instance_groups, facts)
     target = specs.AddPoolTarget.model_validate({**wanted, "tag": where.tag, "region": where.aws.region, "taken": taken})
     make = (f"HyperpodNodeClass {ask.name} over {', '.join(ask.instance_groups)}", f"NodePool {ask.name}: {_told(wanted)}")
-    plan = Plan(make=() if equal else make, warnings=(*rules.warnings(wanted, facts), *_loss(kube, taken)), remove=_gone(taken))
+    plan = Plan(make=() if equal else make, warnings=(*pool_rules.warnings(wanted, facts), *_loss(kube, taken)), remove=_gone(taken))
     exact = f"node_pool.add {where.aws.region} {where.tag} {ask.name} taking {taken}" if taken else None
     return Prepared(target, plan, exact, equal)
 
 
-def _filled(wanted: Mapping[str, Any], facts: rules.PoolFacts) -> dict[str, Any]:
+def _filled(wanted: Mapping[str, Any], facts: pool_rules.PoolFacts) -> dict[str, Any]:
     """The types and limits that were left to us."""
-    have = [t for g in facts.cluster["InstanceGroups"] if g["InstanceGroupName"] in wanted["instance_groups"] for t in rules.types_of(g)]
+    have = [
+        t for g in facts.cluster["InstanceGroups"] if g["InstanceGroupName"] in wanted["instance_groups"] for t in pool_rules.types_of(g)
+    ]
     types = wanted["instance_types"] or sorted(set(have))
-    limits = rules.default_limits(types, facts) if wanted["limits"] is None else wanted["limits"]
+    limits = pool_rules.default_limits(types, facts) if wanted["limits"] is None else wanted["limits"]
     return {"instance_types": types, "limits": limits}
 
 
-def _is_equal(kube: KubeCluster, name: str, wanted: Mapping[str, Any], facts: rules.PoolFacts) -> bool:
+def _is_equal(kube: KubeCluster, name: str, wanted: Mapping[str, Any], facts: pool_rules.PoolFacts) -> bool:
     """Whether the pool is there just so. Raises Conflict when another of that name is."""
     if name not in facts.pools and name not in facts.classes:
         return False
@@ -117,16 +119,16 @@ def prepare_update(room: Room, where: Site, pool: str, ask: specs.UpdateNodePool
     now = {**node_pools.read(present), "instance_groups": list(karpenter.groups_of(owner))}
     given = {k: v for k, v in ask.model_dump().items() if v is not None}
     wanted = {**now, **given}
-    facts = rules.observe_pool(where, kube, wanted["instance_groups"])
+    facts = pool_rules.observe_pool(where, kube, wanted["instance_groups"])
     rules.check_enabled(facts.cluster)
     if given.get("instance_types") == []:
         given["instance_types"] = wanted["instance_types"] = _filled({**wanted, "instance_types": []}, facts)["instance_types"]
     shown = set(given) | ({"instance_types", "zones"} if "instance_groups" in given else set())
-    found = rules.pool_violations(owner["metadata"]["name"], wanted, facts)
-    rules.check_violations([v for v in found if v.pointer.split("/")[1] in shown])
+    found = pool_rules.pool_violations(owner["metadata"]["name"], wanted, facts)
+    pool_rules.check_violations([v for v in found if v.pointer.split("/")[1] in shown])
     before, after = _plain(now), _plain(wanted)
     differing = {k: wanted[k] for k in given if before[k] != after[k]}
-    taken = rules.taken_over(differing.get("instance_groups", []), facts)
+    taken = pool_rules.taken_over(differing.get("instance_groups", []), facts)
     target = specs.UpdatePoolTarget.model_validate(
         {**differing, "tag": where.tag, "region": where.aws.region, "pool": pool, "taken": taken}
     )
@@ -136,14 +138,14 @@ def prepare_update(room: Room, where: Site, pool: str, ask: specs.UpdateNodePool
     return Prepared(target, plan, exact, not differing)
 
 
-def _update_warnings(wanted: Mapping[str, Any], facts: rules.PoolFacts) -> list[str]:
+def _update_warnings(wanted: Mapping[str, Any], facts: pool_rules.PoolFacts) -> list[str]:
     unused = [
         g["InstanceGroupName"]
         for g in facts.cluster["InstanceGroups"]
-        if g["InstanceGroupName"] in wanted["instance_groups"] and not set(rules.types_of(g)) & set(wanted["instance_types"])
+        if g["InstanceGroupName"] in wanted["instance_groups"] and not set(pool_rules.types_of(g)) & set(wanted["instance_types"])
     ]
     told = [f"{', '.join(unused)} will not be used: its type is not among the pool's instance_types."] if unused else []
-    return [*told, *rules.warnings(wanted, facts)]
+    return [*told, *pool_rules.warnings(wanted, facts)]
 
 
 def _told(wanted: Mapping[str, Any]) -> str:

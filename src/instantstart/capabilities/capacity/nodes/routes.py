@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from instantstart.base import patterns
-from instantstart.capabilities.capacity.nodes import plans, specs, told, views
+from instantstart.capabilities.capacity.nodes import details, plans, specs, told, views
 from instantstart.capabilities.capacity.nodes.plans import Prepared
 from instantstart.capabilities.capacity.nodes.rules import Action
 from instantstart.capabilities.doors import (
@@ -64,9 +64,9 @@ def list_nodes(
 
 
 @router.get("/clusters/{cluster}/nodes/{node}", operation_id="node_get", summary="Get one node")
-def get_node(room: RoomDep, _caller: Viewer, cluster: ClusterPath, node: NodePath) -> views.NodeDetail:
+def get_node(room: RoomDep, _caller: Viewer, cluster: ClusterPath, node: NodePath) -> details.NodeDetail:
     """One node in full: health, faults, addresses, its pods and whose work they are, events with reasons, HyperPod's operations."""
-    return views.get_node(room, cluster, node)
+    return details.get_node(room, cluster, node)
 
 
 @router.get("/clusters/{cluster}/node-health", operation_id="node_health", summary="Report the nodes' health")

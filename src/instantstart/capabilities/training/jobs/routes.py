@@ -24,7 +24,7 @@ from instantstart.capabilities.doors import (
     promise,
 )
 from instantstart.capabilities.planning import Plan
-from instantstart.capabilities.training.jobs import judging, plans, specs, views
+from instantstart.capabilities.training.jobs import details, judging, plans, specs, views
 from instantstart.ensure import sites
 from instantstart.ensure.job_states import Status
 from instantstart.ensure.sites import Site
@@ -59,9 +59,9 @@ def list_training_jobs(
 @router.get(_ONE, operation_id="training_job_get", summary="Show one training job")
 def get_training_job(
     room: RoomDep, _caller: Viewer, cluster: ClusterPath, kind: KindPath, namespace: NamespacePath, name: NamePath
-) -> views.TrainingJobDetail:
+) -> details.TrainingJobDetail:
     """One job in full: pods, recovery budget and what is used of it, events, why it does not run."""
-    return views.get_job(room, cluster, kind, namespace, name)
+    return details.get_job(room, cluster, kind, namespace, name)
 
 
 @router.post(_BASE, operation_id="training_job_submit", summary="Submit a training job", status_code=202, response_model=Operation | Plan)

@@ -10,17 +10,16 @@ from typing import Any, Literal
 from instantstart.base import problems, quantities
 from instantstart.capabilities import paging
 from instantstart.capabilities.room import Room
-from instantstart.capabilities.training.jobs import objects, plans
-from instantstart.ensure import job_pods, job_reasons, job_states, nodes, pending, pending_reads, sites
-from instantstart.ensure.job_states import Budget, Held, State, Status
+from instantstart.capabilities.training.jobs import objects
+from instantstart.ensure import job_pods, job_states, nodes, sites
+from instantstart.ensure.job_states import State, Status
 from instantstart.ensure.nodes import EFA
-from instantstart.ensure.pending_words import Why, short
+from instantstart.ensure.pending_words import short
 from instantstart.ensure.releases import MANAGED_BY, MANAGER
 from instantstart.kube.briefs import PodBrief
 from instantstart.kube.client import KubeCluster
 
 Sort = Literal["name", "created", "status"]
-_EVENTS_SHOWN, _PODS_SHOWN = 50, 500
 
 
 @dataclass(frozen=True)
@@ -70,72 +69,6 @@ class Filters:
     sort: Sort = "created"
 
 
-@dataclass(frozen=True)
-class TrainingPod:
-    """A pod of a job: ``role`` worker, head or submitter; ``rank`` where the operator says it."""
-
-    name: str
-    role: str
-    rank: int | None
-    phase: str
-    ready: bool
-    node: str | None
-    restarts: int
-    started_at: dt.datetime | None
-    containers: tuple[str, ...]
-    because: str | None
-
-
-@dataclass(frozen=True)
-class TrainingEvent:
-    """What the cluster said about the job or its pods."""
-
-    at: str
-    level: str
-    about: str
-    reason: str
-    untrusted_message: str
-    count: int
-
-
-@dataclass(frozen=True)
-class TrainingCondition:
-    """A condition of the job, as its operator wrote it."""
-
-    type: str
-    status: str
-    reason: str | None
-    untrusted_message: str | None
-    at: str | None
-
-
-@dataclass(frozen=True)
-class TrainingJobDetail:
-    """One job in full. ``why`` it does not run; ``budget``: what recovery may cost and has cost; ``held``: by the pods of an ended job."""
-
-    job: TrainingJobItem
-    uid: str
-    why: Why | None
-    budget: Budget | None
-    held: Held | None
-    pods: tuple[TrainingPod, ...]
-    pods_omitted: int
-    events: tuple[TrainingEvent, ...]
-    conditions: tuple[TrainingCondition, ...]
-    faulty: dict[str, Any] | None
-    elastic: dict[str, Any] | None
-    log_rules: tuple[dict[str, Any], ...]
-    image: str | None
-    service_account: str | None
-    mounts: tuple[str, ...]
-    resources: dict[str, str]
-    tracking: str | None
-    operation_id: str | None
-    resubmittable: bool
-    asked: dict[str, Any] | None
-    unknown: str | None = None
-
-
 def list_jobs(room: Room, tag: str, filters: Filters, limit: int, cursor: str | None) -> TrainingJobPage:
     """One page of the jobs that match. A kind that cannot be read hides no other."""
     kube = sites.find(room, tag).kube(room)
@@ -146,51 +79,13 @@ def list_jobs(room: Room, tag: str, filters: Filters, limit: int, cursor: str | 
             found += _listed(kube, name, filters.namespace, unread)
     found = [job for job in found if not _belongs_to_a_job(job)]
     briefs = _briefs(room, kube, unread)
-    items = [item for job in found if _matches(item := _item(job, briefs), filters)]
+    items = [item for job in found if _matches(item := item_of(job, briefs), filters)]
     keyed = sorted(items, key=lambda i: _key(i, filters.sort))
     page = paging.page(keyed, lambda i: _key(i, filters.sort), limit, cursor)
     counts: dict[str, int] = {}
     for item in items:
         counts[item.status] = counts.get(item.status, 0) + 1
     return TrainingJobPage(page.items, page.total, counts, page.cursor, " ".join(unread) or None)
-
-
-def get_job(room: Room, tag: str, kind: str, namespace: str, name: str) -> TrainingJobDetail:
-    """One job. Raises NotFound ``training_job.unknown``."""
-    where = sites.find(room, tag)
-    kube = where.kube(room)
-    job = plans.get_job(kube, kind, namespace, name)
-    pods = job_pods.pods_of(kube, job)
-    state = job_states.read(job)
-    events, unknown = _events(kube, job, pods)
-    why = job_reasons.why_not(room, where, job, pods, state)
-    template, asked = _template(job), objects.asked_of(job)
-    container = (template.get("spec", {}).get("containers") or [{}])[0]
-    env = {e["name"]: e.get("value", "") for e in container.get("env") or () if "value" in e}
-    status = job.get("status") or {}
-    return TrainingJobDetail(
-        job=_item(job, _Briefs(_as_briefs(pods, job)), why.text if why else None),
-        uid=job["metadata"]["uid"],
-        why=why,
-        budget=job_states.budget(job),
-        held=job_states.held(state, pods),
-        pods=tuple(_pod(pod) for pod in pods[:_PODS_SHOWN]),
-        pods_omitted=max(len(pods) - _PODS_SHOWN, 0),
-        events=events,
-        conditions=tuple(_condition(c) for c in status.get("conditions") or ()),
-        faulty=status.get("latestFaultyPodInstanceList"),
-        elastic=status.get("elasticScalingStatus"),
-        log_rules=tuple((job["spec"].get("runPolicy") or {}).get("logMonitoringConfiguration") or ()),
-        image=container.get("image"),
-        service_account=template.get("spec", {}).get("serviceAccountName"),
-        mounts=_mounts(template, container),
-        resources=dict((container.get("resources") or {}).get("limits") or {}),
-        tracking=env.get("MLFLOW_TRACKING_URI"),
-        operation_id=(job["metadata"].get("labels") or {}).get("instantstart.dev/operation"),
-        resubmittable=asked is not None,
-        asked=asked,
-        unknown=unknown,
-    )
 
 
 def _listed(kube: KubeCluster, kind: str, namespace: str | None, unread: list[str]) -> list[dict[str, Any]]:
@@ -209,7 +104,7 @@ def _belongs_to_a_job(job: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Briefs:
+class Briefs:
     """Pods by namespace and the name under which their job knows them."""
 
     by_job: Mapping[tuple[str, str], Sequence[PodBrief]]
@@ -221,34 +116,34 @@ class _Briefs:
         return self.by_job.get((space, name), ())
 
 
-def _briefs(room: Room, kube: KubeCluster, unread: list[str]) -> _Briefs:
+def _briefs(room: Room, kube: KubeCluster, unread: list[str]) -> Briefs:
     found: dict[tuple[str, str], list[PodBrief]] = {}
     try:
         pods: Iterable[PodBrief] = room.kube.watching.pods(kube).snapshot().items.values()
     except problems.Problem as problem:
         unread.append(problem.detail)
-        return _Briefs({})
+        return Briefs({})
     for pod in pods:
         if pod.job:
             found.setdefault((pod.namespace, pod.job), []).append(pod)
-    return _Briefs(found)
+    return Briefs(found)
 
 
-def _as_briefs(pods: Sequence[dict[str, Any]], job: dict[str, Any]) -> dict[tuple[str, str], list[PodBrief]]:
+def as_briefs(pods: Sequence[dict[str, Any]], job: dict[str, Any]) -> dict[tuple[str, str], list[PodBrief]]:
     """The pods that were read, in the form of the live copies."""
     space, name = job["metadata"].get("namespace") or "", job["metadata"]["name"]
     if job["kind"] == "RayJob":
         name = (job.get("status") or {}).get("rayClusterName") or name
     made = [
-        PodBrief(space, p["metadata"]["name"], p["metadata"]["uid"], "", p["spec"].get("nodeName"), p["status"]["phase"], ready=_ready(p))
+        PodBrief(space, p["metadata"]["name"], p["metadata"]["uid"], "", p["spec"].get("nodeName"), p["status"]["phase"], ready=is_ready(p))
         for p in pods
     ]
     return {(space, name): made}
 
 
-def _item(job: dict[str, Any], briefs: _Briefs, because: str | None = None) -> TrainingJobItem:
+def item_of(job: dict[str, Any], briefs: Briefs, because: str | None = None) -> TrainingJobItem:
     metadata, labels = job["metadata"], job["metadata"].get("labels") or {}
-    state, pods, template = job_states.read(job), briefs.of(job), _template(job)
+    state, pods, template = job_states.read(job), briefs.of(job), template_of(job)
     asked = objects.asked_of(job) or {}
     spec = template.get("spec") or {}
     count = _node_count(job)
@@ -294,7 +189,7 @@ def _node_count(job: Mapping[str, Any]) -> int:
     return sum(int(group.get("replicas") or 0) for group in cluster.get("workerGroupSpecs") or ())
 
 
-def _template(job: Mapping[str, Any]) -> dict[str, Any]:
+def template_of(job: Mapping[str, Any]) -> dict[str, Any]:
     """The template of the workers."""
     spec = job["spec"]
     if job["kind"] == "HyperPodPyTorchJob":
@@ -327,59 +222,6 @@ def _key(item: TrainingJobItem, sort: Sort) -> str:
     return f"{item.status}/{age:012}/{whole}" if sort == "status" else f"{age:012}/{whole}"
 
 
-def _pod(pod: dict[str, Any]) -> TrainingPod:
-    status, labels = pod.get("status") or {}, pod["metadata"].get("labels") or {}
-    why = pending.why_pod(pod, pending.Known()) if status.get("phase") != "Running" or not _ready(pod) else None
-    rank = labels.get("sagemaker.amazonaws.com/pod-rank", "")
-    return TrainingPod(
-        name=pod["metadata"]["name"],
-        role=job_pods.role_of(pod),
-        rank=int(rank) if rank.isdigit() else None,
-        phase="Terminating" if pod["metadata"].get("deletionTimestamp") else str(status.get("phase") or "Unknown"),
-        ready=_ready(pod),
-        node=pod["spec"].get("nodeName"),
-        restarts=sum(int(c.get("restartCount") or 0) for c in status.get("containerStatuses") or ()),
-        started_at=job_states.moment(status.get("startTime")),
-        containers=tuple(c["name"] for c in pod["spec"].get("containers") or ()),
-        because=why.text if why else None,
-    )
-
-
-def _ready(pod: Mapping[str, Any]) -> bool:
+def is_ready(pod: Mapping[str, Any]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-
-def _events(kube: KubeCluster, job: dict[str, Any], pods: Sequence[dict[str, Any]]) -> tuple[tuple[TrainingEvent, ...], str | None]:
-    objects_of = [job, *pods]
-    names, uids = {o["metadata"]["name"] for o in objects_of}, {o["metadata"]["uid"] for o in objects_of}
-    try:
-        found = pending.newest_first(pending_reads.events(kube, job["metadata"]["namespace"], names, uids))
-    except problems.Problem as problem:
-        return (), f"Events could not be read: {problem.detail}"
-    return tuple(_event(each) for each in found[:_EVENTS_SHOWN]), None
-
-
-def _event(event: Mapping[str, Any]) -> TrainingEvent:
-    about = event.get("involvedObject") or {}
-    at = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
-    return TrainingEvent(
-        str(at), str(event.get("type") or "Normal"), f"{about.get('kind')}/{about.get('name')}", str(event.get("reason") or ""),
-        short(str(event.get("message") or ""), 500), int(event.get("count") or 1),
-    )  # fmt: skip
-
-
-def _condition(told: Mapping[str, Any]) -> TrainingCondition:
-    message = short(str(told.get("message") or ""), 500)
-    return TrainingCondition(
-        str(told.get("type")), str(told.get("status")), told.get("reason") or None, message or None, told.get("lastTransitionTime")
-    )
-
-
-def _mounts(template: Mapping[str, Any], container: Mapping[str, Any]) -> tuple[str, ...]:
-    claims = {
-        v["name"]: v["persistentVolumeClaim"]["claimName"]
-        for v in (template.get("spec") or {}).get("volumes") or ()
-        if "persistentVolumeClaim" in v
-    }
-    return tuple(f"{claims[m['name']]}:{m['mountPath']}" for m in container.get("volumeMounts") or () if m["name"] in claims)
