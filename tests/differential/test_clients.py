@@ -141,6 +141,7 @@ def _plain(text: str) -> str:
     return re.sub(r"\b\d+(s|m|m\d+s)\b(?= |$)", "<age>", text, flags=re.MULTILINE)
 
 
+@pytest.mark.timeout(900)
 def test_kubectl_says_the_same_on_both_sides(real: Side, ours: Side, tmp_path: Path) -> None:
     wanted, given = told(real, tmp_path), told(ours, tmp_path)
     differing = [f"--- real\n{a}\n--- ours\n{b}" for a, b in zip(wanted, given, strict=True) if a != b]
