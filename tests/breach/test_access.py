@@ -9,6 +9,7 @@ from instantstart.faces.mcp import catalog
 
 
 def test_the_server_answers_as_the_table_says(bare: Ground) -> None:
+    """Case 86: read-only has no hole, through any face."""
     seen = access.read(access.written(access.asked(bare)))
     assert list(access.differences(access.read(access.TABLE.read_text()), seen)) == []
 
@@ -26,6 +27,7 @@ def test_the_table_has_every_route_tool_and_command(bare: Ground) -> None:
 
 
 def test_nobody_gets_in_and_no_agent_reaches_the_admin_floor_or_a_credential() -> None:
+    """Cases 87 and 91."""
     rows = access.read(access.TABLE.read_text())
     open_to_all = {name for name, answers in rows.items() if any(answers[caller] == "yes" for caller in access.NOBODIES)}
     assert open_to_all <= {"rest health_get", "rest readiness_get", "rest session_create", "rest sign_in_get", "rest sign_in_begin"}

@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.breach import fuzz, hostile
 from tests.breach.ground import TAG, Ground
 from tests.breach.secrets import Search
+from tests.clusters.worlds import REGION
 
 from instantstart.faces.cli import main as cli
 
@@ -85,6 +86,7 @@ _KEYS = {name: word for name, word in hostile.WORDS.items() if len(word) < 900 a
 
 
 def test_names_of_objects_are_only_words_through_every_face(ground: Ground) -> None:
+    """Case 89."""
     bucket = ground.ask("GET", f"{CLUSTER}/objects").json()["bucket"]
     s3 = ground.sandbox.client("s3")
     for word in _KEYS.values():
@@ -101,6 +103,7 @@ def test_names_of_objects_are_only_words_through_every_face(ground: Ground) -> N
 
 
 def test_events_of_the_cluster_are_only_words_through_every_face(ground: Ground) -> None:
+    """Case 89."""
     kube = ground.kube()
     for number, word in enumerate(hostile.WORDS.values()):
         said = word.encode("utf-8", "replace").decode()[:1000]
@@ -112,6 +115,42 @@ def test_events_of_the_cluster_are_only_words_through_every_face(ground: Ground)
     for form in ("table", "json"):
         assert harmless(line(ground, "cluster", "events", "--cluster", TAG, "-o", form)) == []
     assert harmless(tool(ground, "cluster_events", cluster=TAG)) == []
+
+
+def test_account_and_region_are_told_and_what_is_not_found_says_where_it_was_looked_for(ground: Ground) -> None:
+    """Case 84."""
+    listed = ground.ask("GET", f"{API}/clusters").json()
+    assert listed["account"].isdigit()
+    assert [each["region"] for each in listed["items"]] == [REGION]
+    missing = ground.ask("GET", f"{API}/clusters/nowhere")
+    assert missing.status_code == 404
+    assert REGION in missing.text
+    plan = ground.ask("DELETE", CLUSTER, params={"dry_run": "true"})
+    assert REGION in plan.text
+
+
+def test_an_approval_is_good_for_its_caller_and_its_request_alone(ground: Ground) -> None:
+    """Case 90: nothing here deletes the cluster."""
+    plan = ground.ask("DELETE", CLUSTER, params={"dry_run": "true"}).json()
+    agent = ground.sign("operator", "agent")
+    for headers, query in (
+        (None, {}),
+        (None, {"approval": "made-up-approval-of-nobody"}),
+        (None, {"approval": plan["approval"], "delete_data": "true"}),
+        (agent, {"approval": plan["approval"]}),
+    ):
+        answer = ground.ask("DELETE", CLUSTER, headers=headers, params=query)
+        assert (answer.status_code, answer.json()["code"]) == (409, "approval.missing"), query
+    own = ground.ask("DELETE", CLUSTER, headers=agent, params={"dry_run": "true"}).json()["approval"]
+    waiting = ground.ask("DELETE", CLUSTER, headers=agent, params={"approval": own})
+    assert waiting.json()["status"] == "awaiting_approval"
+    again = ground.ask("DELETE", CLUSTER, headers=agent, params={"approval": own, "delete_data": "true"})
+    assert again.status_code == 409
+    operation = waiting.json()["id"]
+    assert ground.ask("POST", f"{API}/operations/{operation}:approve", headers=agent).json()["code"] == "approval.needs_person"
+    assert ground.ask("POST", f"{API}/operations/{operation}:approve", headers=ground.sign("operator")).status_code == 403
+    assert ground.ask("POST", f"{API}/operations/{operation}:reject").status_code == 202
+    assert ground.ask("GET", CLUSTER).json()["state"] == "ready"
 
 
 #: what must be found nowhere; AWS keys are in the server's own environment and nowhere else
@@ -129,6 +168,7 @@ def _secrets(ground: Ground) -> dict[str, str]:
 
 
 def test_secrets_are_found_only_where_they_must_be(ground: Ground, tmp_path: Path) -> None:
+    """Case 87."""
     search = Search(_secrets(ground))
     for where, content in _scenario(ground, search.secrets):
         search.text(f"answer {where}", content)

@@ -72,6 +72,7 @@ def test_every_changing_tool_names_a_reading_tool_that_tells_the_end() -> None:
 
 
 def test_reading_tools_are_the_read_set_and_destroying_ones_are_marked(app: Any) -> None:
+    """Case 90: the hints tell tools apart."""
     roles = {r.operation_id: role_of(r) for r in api_routes(app)}
     for tool in TOOLS:
         assert (tool.effect is Effect.reads) == (tool.toolset is Toolset.read), tool.name

@@ -1,4 +1,4 @@
-"""Hostile requests on the real routes, without any world behind: every face's door, and what a browser or a proxy could be talked into."""
+"""Hostile requests on the real routes, without a world behind (cases 88 and 97): pages of other sites, odd bodies, names that climb."""
 
 from __future__ import annotations
 

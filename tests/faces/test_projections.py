@@ -27,6 +27,7 @@ def test_no_answer_is_larger_than_its_bound_and_none_has_control_characters(docu
 
 
 def test_fifteen_hundred_nodes_are_cut_and_said_to_be() -> None:
+    """Case 95."""
     nodes = [{"name": f"hyperpod-i-{n:017x}", "status": "Running", "because": "x" * 300} for n in range(1500)]
     told = projections.shaped(Shape.compact, {"items": nodes, "total": 1500})
     assert len(json.dumps(told).encode()) <= projections.MAX_BYTES + 200
