@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training import asks
 
@@ -226,6 +226,7 @@ def test_ray_workers_leave_room_for_the_head_where_there_is_no_other_node() -> N
     assert small < whole
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(2, 40)), st.sampled_from(["pytorch", "ray_job", "ray_cluster"]), st.integers(1, 47))
 def test_a_version_is_new_and_fits(numbers: set[int], kind: str, length: int) -> None:
     name = "a" * length

@@ -11,13 +11,13 @@ from instantstart.base import problems
 from instantstart.faces.cli import show, steps, watch
 from instantstart.faces.cli.agreeing import Yes, agree
 from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.placed import Cluster
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import cluster_path
 
 app = typer.Typer(help="Managed features: training and inference operators, checkpointing, observability and others.", no_args_is_help=True)
 
 Feature = Annotated[str, typer.Argument(help="Name of the feature, such as training-operator.")]
-Cluster = Annotated[str | None, typer.Option("--cluster", "-c", help="Tag of the cluster; left out: the selected one.")]
 Configuration = Annotated[
     str | None, typer.Option("--configuration", help="Configuration values of the add-on, as JSON; merged into those it has.")
 ]

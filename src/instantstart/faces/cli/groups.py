@@ -12,13 +12,13 @@ from instantstart.faces.cli import show, steps
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import joined, part
+from instantstart.faces.cli.placed import Cluster
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import Checks, Spec, asked, begin, cluster_path
 
 app = typer.Typer(help="Instance groups: add, look at, change, scale, delete.", no_args_is_help=True)
 plans = typer.Typer(help="Training plans: look at, search offerings, buy.", no_args_is_help=True)
 
-Cluster = Annotated[str | None, typer.Option("--cluster", "-c", help="Tag of the cluster; left out: the selected one.")]
 Group = Annotated[str, typer.Argument(help="Name of the instance group.")]
 Labels = Annotated[list[str] | None, typer.Option("--label", help="key=value; may be given again. The whole set. --label '' removes all.")]
 Taints = Annotated[list[str] | None, typer.Option("--taint", help="key=value:Effect; may be given again. The whole set.")]

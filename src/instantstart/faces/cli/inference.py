@@ -14,34 +14,19 @@ from instantstart.base import problems, terminal
 from instantstart.faces.cli import files, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
-from instantstart.faces.cli.paths import joined
-from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
-from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
+from instantstart.faces.cli.placed import Cluster, Contains, Cursor, Limit, Name, Namespace, OnlyNamespace, base, one
+from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, client
+from instantstart.faces.cli.steps import How, Spec, asked, begin
 from instantstart.faces.cli.storage import models
 
 endpoints = typer.Typer(help="Managed endpoints: models that the HyperPod inference operator serves.", no_args_is_help=True)
 served = typer.Typer(help="Everything that serves a model, whoever made it.", no_args_is_help=True)
 
-Cluster = Annotated[str | None, typer.Option("--cluster", help="Tag of the cluster; left out: the selected one.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Kubernetes namespace.")]
-OnlyNamespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Only of this namespace.")]
-Name = Annotated[str, typer.Argument(help="Its name.")]
-Contains = Annotated[str | None, typer.Option(help="Only names that contain this.")]
-Limit = Annotated[int, typer.Option(help="Most to show.")]
-Cursor = Annotated[str | None, typer.Option(help="The cursor of the page before.")]
 Image = Annotated[str | None, typer.Option(help="Image of the server.")]
 Words = Annotated[list[str] | None, typer.Option("--arg", help="One word of the server's arguments; may be given again.")]
 Types = Annotated[list[str] | None, typer.Option("--type", help="Instance type; may be given again, the most wanted first.")]
 Accelerators = Annotated[int | None, typer.Option(help="GPUs (or Neuron devices) of each replica.")]
 Replicas = Annotated[int | None, typer.Option(help="Replicas.")]
-
-
-def _base(http: Client, cluster: str | None, what: str) -> str:
-    return f"{cluster_path(chosen_cluster(http, cluster))}/{what}"
-
-
-def _one(http: Client, cluster: str | None, what: str, place: tuple[str, str]) -> str:
-    return _base(http, cluster, what) + joined(*place)
 
 
 @endpoints.command("list")
@@ -51,7 +36,7 @@ def list_endpoints(
 ) -> None:  # fmt: skip
     """List managed endpoints with their replicas, and why one is not ready."""
     with client() as http:
-        told = http.get(_base(http, cluster, "inference-endpoints"), namespace=namespace, contains=contains, limit=limit, cursor=cursor)
+        told = http.get(base(http, cluster, "inference-endpoints"), namespace=namespace, contains=contains, limit=limit, cursor=cursor)
     columns: show.Columns = {
         "NAMESPACE": "namespace", "NAME": "name", "STATE": "state", "READY": lambda e: f"{e['ready']}/{e['replicas']}", "MODEL": "model",
         "TYPE": lambda e: ", ".join(e["instance_types"]), "WHY": "why",
@@ -63,7 +48,7 @@ def list_endpoints(
 def get_endpoint(name: Name, namespace: Namespace = "default", cluster: Cluster = None, output: Output = TABLE) -> None:
     """Show one endpoint: each link up to its callers, its settings, replicas and events."""
     with client() as http:
-        told = http.get(_one(http, cluster, "inference-endpoints", (namespace, name)))
+        told = http.get(one(http, cluster, "inference-endpoints", (namespace, name)))
     if output is not TABLE:
         show.data(told, output)
         return
@@ -105,7 +90,7 @@ def create_endpoint(
     )
     body |= _group("source", given, source) | _group("server", given, server)
     with client() as http:
-        begin(http, "POST", _base(http, cluster, "inference-endpoints"), How(wait, output, dry_run), body)
+        begin(http, "POST", base(http, cluster, "inference-endpoints"), How(wait, output, dry_run), body)
 
 
 def _source(bucket: str | None, location: str | None, repository: str | None, jumpstart: str | None) -> dict[str, Any]:
@@ -143,7 +128,7 @@ def update_endpoint(
     body = given | asked(None, instance_types=instance_type, replicas=replicas, as_serving=as_serving or None)
     body |= _group("server", given, asked(None, image=image, args=arg, accelerators=accelerators))
     with client() as http:
-        begin(http, "PATCH", _one(http, cluster, "inference-endpoints", (namespace, name)), How(wait, output, dry_run), body)
+        begin(http, "PATCH", one(http, cluster, "inference-endpoints", (namespace, name)), How(wait, output, dry_run), body)
 
 
 @endpoints.command("delete")
@@ -153,7 +138,7 @@ def delete_endpoint(
 ) -> None:  # fmt: skip
     """End an endpoint with its replicas, load balancer and SageMaker endpoint."""
     with client() as http:
-        path = _one(http, cluster, "inference-endpoints", (namespace, name))
+        path = one(http, cluster, "inference-endpoints", (namespace, name))
         begin_agreed(http, ("DELETE", path), How(wait, output, dry_run), yes)
 
 
@@ -166,7 +151,7 @@ def list_served(
     """List everything that serves a model, and in one sentence why something does not."""
     query = {"namespace": namespace, "contains": contains, "path": path, "limit": limit, "cursor": cursor}
     with client() as http:
-        told = http.call("GET", _base(http, cluster, "served-models"), query=query)
+        told = http.call("GET", base(http, cluster, "served-models"), query=query)
     columns: show.Columns = {
         "NAMESPACE": "namespace", "NAME": "name", "PATH": "path", "PART": "part", "ENGINE": "engine", "STATE": "state",
         "READY": lambda s: f"{s['ready']}/{s['replicas']}", "MODEL": "model", "WHY": "why",
@@ -178,14 +163,14 @@ def list_served(
 def get_served(name: Name, namespace: Namespace = "default", cluster: Cluster = None, output: Output = TABLE) -> None:
     """Show one thing that serves: replicas, why one is not ready, events."""
     with client() as http:
-        show.thing(http.get(_one(http, cluster, "served-models", (namespace, name))), output)
+        show.thing(http.get(one(http, cluster, "served-models", (namespace, name))), output)
 
 
 @served.command("metrics")
 def get_metrics(name: Name, namespace: Namespace = "default", cluster: Cluster = None, output: Output = TABLE) -> None:
     """Show what its servers measure: requests, queue, cache, tokens a second, time to first token."""
     with client() as http:
-        told = http.get(_one(http, cluster, "served-models", (namespace, name)) + "/metrics")
+        told = http.get(one(http, cluster, "served-models", (namespace, name)) + "/metrics")
     columns: show.Columns = {
         "AT": lambda s: show.moment(s["at"]), "REPLICAS": "replicas", "RUNNING": "running", "WAITING": "waiting", "CACHE": "cache",
         "TOKENS/S": "generated_tokens_per_second", "REQUESTS/S": "requests_per_second", "FIRST TOKEN MS": "first_token_ms",
@@ -222,7 +207,7 @@ def call_model(
         method=method, timeout_seconds=timeout, body=files.json_of(body) if body else None,
     )  # fmt: skip
     with client() as http:
-        where = _one(http, cluster, "served-models", (namespace, name)) + "/calls"
+        where = one(http, cluster, "served-models", (namespace, name)) + "/calls"
         if stream and output is TABLE:
             raise typer.Exit(_printed(http, where, ask))
         told = http.call("POST", where, body=ask)

@@ -16,6 +16,7 @@ from instantstart.faces.cli import files, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import joined
+from instantstart.faces.cli.placed import Cluster, Namespace
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path, show_plan
 
@@ -23,8 +24,6 @@ app = typer.Typer(help="Training jobs: HyperPod's operator and KubeRay.", no_arg
 forms = typer.Typer(help="Forms of jobs that you keep.", no_args_is_help=True)
 app.add_typer(forms, name="form")
 
-Cluster = Annotated[str | None, typer.Option("--cluster", help="Tag of the cluster; left out: the selected one.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Kubernetes namespace.")]
 JobName = Annotated[str, typer.Argument(help="Name of the job.")]
 Kind = Annotated[str | None, typer.Option("--kind", help="pytorch, ray_job or ray_cluster; left out: the kind that bears the name.")]
 Name = Annotated[str | None, typer.Argument(help="Name of the job; may stand in the file.")]

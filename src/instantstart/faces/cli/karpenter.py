@@ -12,6 +12,7 @@ from instantstart.faces.cli import show
 from instantstart.faces.cli.agreeing import Yes, agree, begin_agreed
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import part
+from instantstart.faces.cli.placed import Cluster
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
 
@@ -19,7 +20,6 @@ app = typer.Typer(help="Managed Karpenter: nodes made for pods that wait, and ta
 pool_app = typer.Typer(help="Node pools: which groups, which limits, when nodes go again.", no_args_is_help=True)
 app.add_typer(pool_app, name="pool")
 
-Cluster = Annotated[str | None, typer.Option("--cluster", "-c", help="Tag of the cluster; left out: the selected one.")]
 Name = Annotated[str, typer.Argument(help="Name of the node pool.")]
 Groups = Annotated[list[str] | None, typer.Option("--group", help="Instance group; may be given again.")]
 Types = Annotated[list[str] | None, typer.Option("--type", help="Instance type; may be given again. Left out: all of the groups.")]

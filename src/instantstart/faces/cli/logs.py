@@ -31,6 +31,7 @@ PATIENCE_SECONDS, AGAIN_SECONDS = 120.0, 1.0
 _MOST_HELD = 20_000
 _DROPPED = "{} lines were written faster than they could be shown, and are left out."
 
+#: without -c, which is the container here
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Tag of the cluster; left out: the selected one.")]
 
 

@@ -12,12 +12,12 @@ from instantstart.faces.cli import files, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import part
+from instantstart.faces.cli.placed import Cluster, Cursor, Limit
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
 
 app = typer.Typer(help="MLflow: tracking servers and apps, recorded runs, sharing.", no_args_is_help=True)
 
-Cluster = Annotated[str | None, typer.Option("--cluster", "-c", help="Tag of the cluster; left out: the selected one.")]
 NameArgument = Annotated[str, typer.Argument(help="Name of the tracking server or app.")]
 NewName = Annotated[str | None, typer.Argument(help="Name; left out: one derived from the cluster's tag.")]
 App = Annotated[bool, typer.Option("--app", help="It is an MLflow app, not a tracking server.")]
@@ -29,8 +29,6 @@ From = Annotated[str | None, typer.Option("--from", help="Name or ARN of the tra
 Experiments = Annotated[list[str] | None, typer.Option("--experiment", "-e", help="Only of this experiment; may be given again.")]
 Filter = Annotated[str | None, typer.Option("--filter", help="In MLflow's words, such as: metrics.loss < 0.5")]
 Order = Annotated[str | None, typer.Option("--sort", help="In MLflow's words, such as: metrics.loss ASC")]
-Limit = Annotated[int, typer.Option(help="Most to show.")]
-Cursor = Annotated[str | None, typer.Option(help="The cursor of the page before.")]
 RunIds = Annotated[list[str], typer.Argument(help="Ids of runs.")]
 
 

@@ -10,13 +10,13 @@ import typer
 from instantstart.faces.cli import show, steps
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.paths import part
+from instantstart.faces.cli.placed import Cluster
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import cluster_path
 
 app = typer.Typer(help="Look at, mend, delete and check nodes.", no_args_is_help=True)
 
 Nodes = Annotated[list[str], typer.Argument(help="Nodes: instance ids (i-...), Kubernetes names (hyperpod-i-...) or logical ids.")]
-Cluster = Annotated[str | None, typer.Option("--cluster", "-c", help="Tag of the cluster; left out: the selected one.")]
 Drain = Annotated[int | None, typer.Option("--drain-minutes", help="How long pods get to leave within their budgets; 0: no drain.")]
 Group = Annotated[str | None, typer.Option("--group", help="Only this instance group.")]
 Limit = Annotated[int, typer.Option(min=1, max=100, help="Most to show.")]

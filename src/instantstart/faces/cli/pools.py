@@ -6,26 +6,21 @@ from typing import Annotated
 
 import typer
 
-from instantstart.faces.cli import serving, show
+from instantstart.faces.cli import placed, serving, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.paths import part
+from instantstart.faces.cli.placed import Cluster, Cursor, Limit, Name, Namespace, OnlyNamespace
 from instantstart.faces.cli.serving import (
-    Cluster,
     CommandFile,
     Cpu,
-    Cursor,
     Engine,
     Env,
     Gpus,
     Group,
     Image,
-    Limit,
     Memory,
     Model,
-    Name,
-    Namespace,
     NewName,
-    OnlyNamespace,
     Port,
     TokenSecret,
     Types,
@@ -48,7 +43,7 @@ def list_pools(
 ) -> None:
     """List pools: how many workers are free, and what is not as it should be."""
     with client() as http:
-        told = http.get(serving.base(http, cluster, _WHAT), namespace=namespace, limit=limit, cursor=cursor)
+        told = http.get(placed.base(http, cluster, _WHAT), namespace=namespace, limit=limit, cursor=cursor)
     columns: show.Columns = {
         "NAMESPACE": "namespace", "NAME": "name", "READY": lambda p: f"{p['ready']}/{p['size']}", "FREE": "free",
         "BUSINESSES": lambda p: ", ".join(f"{b['business']} {b['bound']}/{b['workers']}" for b in p["bindings"]), "MODEL": "model",
@@ -61,7 +56,7 @@ def list_pools(
 def get_pool(name: Name, namespace: Namespace = "default", cluster: Cluster = None, output: Output = TABLE) -> None:
     """Show the workers of a pool by whom they work for; --output json tells everything."""
     with client() as http:
-        told = http.get(serving.one(http, cluster, _WHAT, (namespace, name)))
+        told = http.get(placed.one(http, cluster, _WHAT, (namespace, name)))
     if output is not TABLE:
         show.data(told, output)
         return
@@ -87,7 +82,7 @@ def create_pool(
         token_secret=token_secret, volumes=serving.mounts(volume), port=port,
     )  # fmt: skip
     with client() as http:
-        begin(http, "POST", serving.base(http, cluster, _WHAT), How(wait, output, dry_run), body)
+        begin(http, "POST", placed.base(http, cluster, _WHAT), How(wait, output, dry_run), body)
 
 
 @app.command("scale")
@@ -97,7 +92,7 @@ def scale_pool(
 ) -> None:  # fmt: skip
     """Set the number of workers. Only free ones go."""
     with client() as http:
-        path = serving.one(http, cluster, _WHAT, (namespace, name)) + "/scale"
+        path = placed.one(http, cluster, _WHAT, (namespace, name)) + "/scale"
         begin(http, "POST", path, How(wait, output, dry_run), {"workers": workers})
 
 
@@ -108,7 +103,7 @@ def delete_pool(
 ) -> None:  # fmt: skip
     """Delete a pool that nobody is bound to."""
     with client() as http:
-        begin_agreed(http, ("DELETE", serving.one(http, cluster, _WHAT, (namespace, name))), How(wait, output, dry_run), yes)
+        begin_agreed(http, ("DELETE", placed.one(http, cluster, _WHAT, (namespace, name))), How(wait, output, dry_run), yes)
 
 
 @app.command("assign")
@@ -120,7 +115,7 @@ def assign(
     """Give a worker to a business, at once."""
     body = asked(None, worker=worker, business=business, expected=expected)
     with client() as http:
-        told = http.call("POST", serving.one(http, cluster, _WHAT, (namespace, name)) + "/assign", body=body)
+        told = http.call("POST", placed.one(http, cluster, _WHAT, (namespace, name)) + "/assign", body=body)
     _say(told, output)
 
 
@@ -130,7 +125,7 @@ def release(
 ) -> None:
     """Take a worker back from a business, at once."""
     with client() as http:
-        path = serving.one(http, cluster, _WHAT, (namespace, name)) + "/release"
+        path = placed.one(http, cluster, _WHAT, (namespace, name)) + "/release"
         told = http.call("POST", path, body={"worker": worker, "business": business})
     _say(told, output)
 
@@ -150,7 +145,7 @@ def bind(
 ) -> None:  # fmt: skip
     """Make the Service of a business, with free workers."""
     with client() as http:
-        path = serving.one(http, cluster, _WHAT, (namespace, name)) + "/bindings"
+        path = placed.one(http, cluster, _WHAT, (namespace, name)) + "/bindings"
         begin(http, "POST", path, How(wait, output, dry_run), asked(None, business=business, workers=workers))
 
 
@@ -161,5 +156,5 @@ def unbind(
 ) -> None:  # fmt: skip
     """Release the workers of a business and remove its Service."""
     with client() as http:
-        path = f"{serving.one(http, cluster, _WHAT, (namespace, name))}/bindings/{part(business)}"
+        path = f"{placed.one(http, cluster, _WHAT, (namespace, name))}/bindings/{part(business)}"
         begin_agreed(http, ("DELETE", path), How(wait, output, dry_run), yes)

@@ -11,22 +11,15 @@ import typer
 from instantstart.base import problems
 from instantstart.faces.cli import files, show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
-from instantstart.faces.cli.client import Client
-from instantstart.faces.cli.paths import joined
-from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
-from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
+from instantstart.faces.cli.placed import Cluster, Cursor, Limit, Name, Namespace, OnlyNamespace, base, one
+from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, client
+from instantstart.faces.cli.steps import How, Spec, asked, begin
 
 deployments = typer.Typer(help="Model deployments: vLLM, SGLang or any container, with the command as you type it.", no_args_is_help=True)
 pools = typer.Typer(help="Model pools: warm workers that are given to businesses by one label.", no_args_is_help=True)
 routers = typer.Typer(help="SGLang routers before the workers of a deployment or business.", no_args_is_help=True)
 autoscalers = typer.Typer(help="Autoscalers of deployments and pools (KEDA).", no_args_is_help=True)
 
-Cluster = Annotated[str | None, typer.Option("--cluster", help="Tag of the cluster; left out: the selected one.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Kubernetes namespace.")]
-OnlyNamespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Only of this namespace.")]
-Name = Annotated[str, typer.Argument(help="Its name.")]
-Limit = Annotated[int, typer.Option(help="Most to show.")]
-Cursor = Annotated[str | None, typer.Option(help="The cursor of the page before.")]
 #: after ``--``, word by word; or one word that holds the whole line, in quotes
 Words = Annotated[
     list[str] | None, typer.Argument(help="The command, after --: each word as it is; or as one quoted word, taken apart as a shell does.")
@@ -50,14 +43,6 @@ Volume = Annotated[list[str] | None, typer.Option("--volume", help="claim:/path,
 Port = Annotated[int | None, typer.Option(help="Port of the server; left out: as the command says.")]
 Shell = Annotated[bool, typer.Option("--shell", help="Run the command by /bin/sh -c in the container.")]
 Startup = Annotated[int | None, typer.Option("--startup-minutes", help="Minutes until its first health; left out: sized to the model.")]
-
-
-def base(http: Client, cluster: str | None, what: str) -> str:
-    return f"{cluster_path(chosen_cluster(http, cluster))}/{what}"
-
-
-def one(http: Client, cluster: str | None, what: str, place: tuple[str, str]) -> str:
-    return base(http, cluster, what) + joined(*place)
 
 
 def command_of(words: list[str] | None, file: Path | None) -> dict[str, Any]:

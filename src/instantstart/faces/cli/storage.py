@@ -12,6 +12,7 @@ from instantstart.faces.cli import show
 from instantstart.faces.cli.agreeing import Yes, begin_agreed
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import joined, part
+from instantstart.faces.cli.placed import Cluster, Cursor, Limit, Namespace
 from instantstart.faces.cli.session import TABLE, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import How, Spec, asked, begin, cluster_path
 
@@ -20,12 +21,8 @@ models = typer.Typer(help="Models and datasets of the hub, downloaded into a vol
 objects = typer.Typer(help="What buckets hold.", no_args_is_help=True)
 images = typer.Typer(help="Container images in this account's ECR.", no_args_is_help=True)
 
-Cluster = Annotated[str | None, typer.Option("--cluster", help="Tag of the cluster; left out: the selected one.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Kubernetes namespace.")]
 ClaimArgument = Annotated[str, typer.Argument(help="Name of the claim.")]
 BucketOption = Annotated[str | None, typer.Option("--bucket", help="S3 bucket; left out: the cluster's data bucket.")]
-Limit = Annotated[int, typer.Option(help="Most to show.")]
-Cursor = Annotated[str | None, typer.Option(help="The cursor of the page before.")]
 
 
 def _base(http: Client, cluster: str | None) -> str:
