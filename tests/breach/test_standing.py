@@ -208,12 +208,14 @@ def _scenario(ground: Ground, secrets: dict[str, str]) -> list[tuple[str, bytes]
     recipe = {"framework": "container", "command": ["python3", "-c", "pass"]}
     for more in (
         {"env": {"DOCKER_PASSWORD": docker, "HF_TOKEN": hub}},
-        {"mlflow": {"tracking": f"https://user:{mlflow}@mlflow.example/"}},
-        {"tracking": f"https://user:{mlflow}@mlflow.example/"},
+        {"tracking": {"uri": f"https://user:{mlflow}@mlflow.example/"}},
     ):
         rest("POST", f"{CLUSTER}/training-jobs", params={"dry_run": "true"}, json={**job, "recipe": recipe, **more})
         rest("POST", f"{CLUSTER}/training-jobs/previews", json={**job, "recipe": recipe, **more})
         rest("POST", f"{CLUSTER}/training-jobs", json={**job, "recipe": recipe, **more})
+    served = {"name": "secret", "instance_type": "ml.g5.8xlarge", "gpus": 1, "model": "Qwen/Qwen2.5-0.5B-Instruct"}
+    for more in ({"env": {"HF_TOKEN": hub}}, {"args": ["--api-key", docker]}, {"command": f"vllm serve --api-key {docker}"}):
+        rest("POST", f"{CLUSTER}/model-deployments", params={"dry_run": "true"}, json={**served, **more})
     rest("POST", f"{API}/session", json={"token": secrets["agent token"], "code": secrets["admin token"]})
     rest("POST", f"{API}/session", json={"token": secrets["agent token"] + "x"}, headers={"Origin": ground.url})
     rest("GET", f"{API}/me", headers={"Authorization": f"Bearer {secrets['admin token']}x"})
