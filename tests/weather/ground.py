@@ -126,12 +126,13 @@ class Ground:
         return sorted(lines)
 
 
-#: what two right runs may differ in: moments, ids of file systems, and digests over them
+#: what two right runs may differ in: moments, ids of file systems and of the operation that asked, and digests over them
 _MASKS = (
     (_LONG_ID, r"\1-*"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z"), "*"),
     (re.compile(r"\bfs-[0-9a-f]{17}\b"), "fs-*"),
     (re.compile(r'"mountname": "[^"]*"'), '"mountname": "*"'),
+    (re.compile(r'"instantstart.dev/operation": "[^"]*"'), '"instantstart.dev/operation": "*"'),
     (re.compile(r"sha256:[0-9a-f]{64}"), "sha256:*"),
 )
 #: pods that came before their identity are restarted, those that came after it are not
