@@ -109,6 +109,7 @@ class Rig:
             "INSTANTSTART_DATA_DIR": str(data),
             "INSTANTSTART_PORT": "0",
             "INSTANTSTART_CLOCK_RATE": str(self.rate),
+            "INSTANTSTART_RATE_LIMIT_PER_SECOND": "0",
             "INSTANTSTART_SIMULATED": "true",
             "INSTANTSTART_BUNDLES_DIR": str(bundles()),
         }
