@@ -204,15 +204,19 @@ def _run(line: list[str]) -> str:
     return "no" if set(heard.codes) & _REFUSALS else "yes"
 
 
-def asked(ground: Ground) -> Rows:
-    """The whole matrix as the running server answers it."""
+def asked(ground: Ground, *, whole: bool = True) -> Rows:
+    """The matrix as the running server answers it. Not ``whole``: every route by everybody, and tools by the two lowest of agents."""
     rows: Rows = {}
     document = ground.plane.document()
     for caller, token in tokens(ground).items():
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         found = list(by_rest(ground, document, headers))
-        found += by_commands(ground, token) if caller in COMMANDERS else ()
-        found += by_tools(ground, str(token)).items() if caller in ROLES else [(f"mcp {tool.name}", "no") for tool in catalog.TOOLS]
+        if whole and caller in COMMANDERS:
+            found += by_commands(ground, token)
+        if caller in (ROLES if whole else ("viewer-agent", "operator-agent")):
+            found += by_tools(ground, str(token)).items()
+        elif caller in NOBODIES:  # the transport itself is closed to them
+            found += [(f"mcp {tool.name}", "no") for tool in catalog.TOOLS]
         for row, answer in found:
             rows.setdefault(row, {})[caller] = answer
     return rows
@@ -228,6 +232,17 @@ def written(rows: Rows) -> str:
                 answers[f"{role}-agent"] = "asks"
         lines.append("\t".join((name, *(answers[caller] for caller in CALLERS))))
     return "\n".join(lines) + "\n"
+
+
+def outdated(kept: Rows, seen: Rows) -> list[str]:
+    """Where the server answered otherwise than the table says; ``asks`` is a yes at the door."""
+    said = {"asks": "yes"}
+    return [
+        f"{name}, {caller}: {answer} instead of {kept.get(name, {}).get(caller, 'no line')}"
+        for name, answers in sorted(seen.items())
+        for caller, answer in answers.items()
+        if said.get(kept.get(name, {}).get(caller, ""), kept.get(name, {}).get(caller)) != answer
+    ]
 
 
 def read(text: str) -> Rows:

@@ -35,7 +35,8 @@ from instantstart.base import problems
 
 #: the Allow header of two routes at one address is the framework's; a well-formed request may well be refused by the world as it is
 LEFT_OUT = ("not_a_server_error", "unsupported_method", "allow_header_conformance", "ignored_auth", "positive_data_acceptance")
-#: a stream has no end to wait for
+TOO_LARGE = 413
+#: it ends the session that asks
 NOT_ASKED = ("session_delete",)
 _CODE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
 _NEEDED = ("type", "title", "status", "kind", "code", "detail", "retryable")
@@ -156,6 +157,8 @@ class Fuzz:
         self.found.note(name, answer.status_code)
         for what in _faults(answer):
             self.found.wrong(name, what, _example(case, answer))
+        if answer.status_code == TOO_LARGE:  # a refusal that schemathesis does not count as one
+            return
         try:
             case.validate_response(answer, checks=self._checks)
         except BaseExceptionGroup as group:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.breach import access
 from tests.breach.ground import Ground
 
@@ -9,7 +10,13 @@ from instantstart.faces.mcp import catalog
 
 
 def test_the_server_answers_as_the_table_says(bare: Ground) -> None:
-    """Case 86: read-only has no hole, through any face."""
+    """Case 86: read-only has no hole."""
+    assert access.outdated(access.read(access.TABLE.read_text()), access.asked(bare, whole=False)) == []
+
+
+@pytest.mark.slow
+def test_the_server_answers_as_the_table_says_through_every_face(bare: Ground) -> None:
+    """Case 86, commands and all tools as well: make access writes the table anew."""
     seen = access.read(access.written(access.asked(bare)))
     assert list(access.differences(access.read(access.TABLE.read_text()), seen)) == []
 
@@ -35,9 +42,8 @@ def test_nobody_gets_in_and_no_agent_reaches_the_admin_floor_or_a_credential() -
         agent, person = answers["operator-agent"], answers["operator"]
         if person == "no":
             assert agent in ("no", "asks"), name
-        if any(word in name for word in ("token", "session", "audit", "support", "identit", "approve", "reject")):
-            allowed = {"rest session_delete", "rest session_create"}
-            assert agent == "no" or name in allowed, name
+        if any(word in name for word in ("token", "audit", "support", "identit", "approve", "reject")):
+            assert agent == "no", name
     for handed_out in ("mlflow_open", "object_link", "hub_token_put"):
         assert rows[f"rest {handed_out}"]["operator-agent"] == "no"
     for credential in ("mlflow_open", "object_link", "hub_token_put", "token_create", "session_create"):

@@ -99,6 +99,7 @@ def test_the_same_tools_and_answers_over_stdio(served: Any, tmp_path: Path) -> N
 
 def test_stdio_starts_without_a_server_and_says_so_when_asked(tmp_path: Path) -> None:
     """Case 93."""
+
     class Nowhere:
         url = "http://127.0.0.1:9"
 
@@ -155,8 +156,9 @@ def test_a_bad_call_is_a_problem_with_what_to_do(served: Any, tool: str, argumen
 
 
 def test_waiting_comes_back_within_its_time(served: Any) -> None:
-    async def body() -> None:
     """Case 92."""
+
+    async def body() -> None:
         async with over_http(served, served.token("operator")) as client:
             made = (await client.call_tool("cluster_create", {"tag": "wait", "zone": "use1-az1"})).structured_content
             waited = (await client.call_tool("operation_wait", {"operation_id": made["operation_id"], "seconds": 2})).structured_content
