@@ -26,8 +26,8 @@ ASKS_ONLY = {"preflight_run", "training_job_preview", "training_log_rules_try"}
 BUDGET_TOKENS = 5000
 #: names of fields that are sentences
 SENTENCES = re.compile(r"(^|_)(message|because|reasons?|why|told|trouble|text|error|stderr|output|said|last_words|description)$")
-#: of these, what is written by us alone
-OUR_WORDS = {"description"}
+#: of these, what is written by us alone (a diagnosis quotes others in untrusted_text)
+OUR_WORDS = {"description", "text"}
 
 
 @pytest.fixture(scope="module")

@@ -58,11 +58,13 @@ class Follower:
     async def _at(self, passage: Passage, left: set[str]) -> AsyncIterator[None]:
         self._now, before = passage, len(self.called)
         yield
-        calls = [name for name in dict.fromkeys(self.called[before:]) if name in passage.tools]
-        named = [name for name in passage.tools if name not in left]
+        calls = [name for name in dict.fromkeys(self.called[before:]) if name in passage.tools and name not in EVERYWHERE]
+        begun = any(playbook.changes(name) for name in self.called[before:])
+        named = [name for name in passage.tools if name not in left and (begun or name not in EVERYWHERE)]
         if playbook.find(self.skill).reads_only:
             named = [name for name in named if not playbook.changes(name)]
         assert calls == [name for name in passage.tools if name in calls], f"order of {passage.text}"
+        calls = self.called[before:]
         assert set(named) <= set(calls), f"left out without a word: {set(named) - set(calls)} of {passage.text}"
         assert not left & set(calls), "left out, yet called"
         self._now = None

@@ -124,14 +124,15 @@ async def _looked_into(place: Place, failed: str) -> None:
     async with place.client("creation-failure", role="viewer") as client:
         agent = Follower("creation-failure", client)
         async with agent.step(1):
+            assert "no stacks here" in str(await agent.ask("diagnosis_get", cluster="broken"))
+        async with agent.step(2):
             assert (await agent.ask("cluster_get", cluster="broken"))["cluster"]["tag"] == "broken"
             listed = (await agent.ask("operation_list", cluster="broken"))["items"]
             assert [each["id"] for each in listed] == [failed]
-        async with agent.step(2):
+        async with agent.step(3):
             told = await agent.ask("operation_get", operation_id=failed)
             assert "no stacks here" in str(told["problem"])
             assert (await agent.ask("operation_events", operation_id=failed))["items"]
-        async with agent.step(3):
             await agent.ask("cluster_events", cluster="broken")
             await agent.ask("hyperpod_events", cluster="made")
         async with agent.step(4, "zone_list", "instance_type_list", because="it is not capacity"):

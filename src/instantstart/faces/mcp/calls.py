@@ -17,7 +17,9 @@ from instantstart.faces.mcp.tool import Tool
 MAX_WAIT_SECONDS = 50
 _LOOK_SECONDS = 5
 _ACTIVE = ["queued", "running", "waiting", "blocked", "awaiting_approval"]
-_AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked", "awaiting_approval"})
+#: between looks at what waits for a person, which the route answers at once
+_PERSON_SECONDS = 2.0
+_AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked"})
 
 
 async def call(tool: Tool, route: Route, rest: Rest, context: Any, params: Any) -> Json | InputRequiredResult:
@@ -66,6 +68,8 @@ async def _wait(rest: Rest, context: Any, route: Route, arguments: Mapping[str, 
     deadline = loop.time() + wanted
     await _report(context, operation)
     while operation["status"] not in _AT_REST and (left := deadline - loop.time()) > 0:
+        if operation["status"] == "awaiting_approval":
+            await asyncio.sleep(min(_PERSON_SECONDS, left))
         query = {"seconds": max(1, min(_LOOK_SECONDS, int(left))), "after": operation["seq"]}
         operation = await rest.send("GET", f"{API}/operations/{operation['id']}/wait", query=query)
         await _report(context, operation)

@@ -21,12 +21,12 @@ MAX_ITEMS = 60
 MAX_BYTES = 7000
 #: of log lines, so that they are not cut again
 MAX_LOG_BYTES = 5500
-#: reasons that quote AWS or Kubernetes
-_FOREIGN = frozenset({"because", "why"})
+#: sentences that quote AWS, Kubernetes or a program
+_FOREIGN = frozenset({"because", "groups_because", "reasons", "status_message", "told", "trouble", "why"})
 #: what an event says; a violation, which points at a field, is ours
 _OF_EVENTS = frozenset({"message", "reason"})
 _DONE = frozenset({"done", "skipped"})
-_AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked", "awaiting_approval"})
+_AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked"})
 
 
 def plain(text: str, limit: int = MAX_TEXT) -> str:
@@ -101,6 +101,7 @@ def progress(document: Mapping[str, Any]) -> Json:
         "slow": document["slow"] or None,
         "stages_done": f"{sum(s['status'] in _DONE for s in stages)} of {len(stages)}",
         "now": [_going(s) for s in stages if s["status"] not in (*_DONE, "pending")],
+        "next_step": document.get("next_step"),
         "status_tool": "operation_wait",
         "check_again_in_seconds": document["next_check_in_seconds"],
     }
