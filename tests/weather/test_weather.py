@@ -60,7 +60,10 @@ def test_it_ends_in_the_undisturbed_world(
 
 
 def _turn_marks(course: Course) -> list[pytest.MarkDecorator]:
-    return [] if course.name == "journey" else [pytest.mark.in_turn]
+    if course.name == "journey":
+        return []
+    # MLflow's own servers take a minute to come up
+    return [pytest.mark.slow if any(each.lacks is not str for each in course.scenarios) else pytest.mark.in_turn]
 
 
 @pytest.mark.timeout(900)
