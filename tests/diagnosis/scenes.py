@@ -42,7 +42,7 @@ def job(name: str, *, pods: int = 2, efa: int = 1, gpus: int = 1, env: dict[str,
         "spec": {
             "nprocPerNode": "1",
             "replicaSpecs": [{"name": "pods", "replicas": pods, "template": template}],
-            "runPolicy": {"cleanPodPolicy": "None", "jobMaxRetryCount": 0},
+            "runPolicy": {"cleanPodPolicy": "None", "jobMaxRetryCount": 0, "ttlSecondsAfterFinished": -1},
         },
     }
 

@@ -40,7 +40,7 @@ def _noted(room: Room, turned: Turned) -> None:
     problem, now = turned.problem.document() if turned.problem else None, dt.datetime.now(dt.UTC)
     row = OperationRow(
         f"{turned.id}-{number}", turned.workflow.name, f"cluster/{turned.spec.tag}", turned.spec.tag, status, "tester",
-        turned.spec.model_dump(mode="json"), "", now, started_at=now, problem=problem, execution=1,
+        turned.spec.model_dump(mode="json"), turned.id, now, started_at=now, problem=problem, execution=1,
     )  # fmt: skip
     stages = []
     for at, (name, standing) in enumerate(turned.stages.items()):

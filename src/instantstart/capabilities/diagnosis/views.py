@@ -64,7 +64,7 @@ class Diagnosis:
 
 def diagnose(room: Room, tag: str, ask: DiagnosisAsk) -> Diagnosis:
     """Look once at everything, and say what is wrong. Raises Invalid for no name, NotFound for a subject that nobody knows."""
-    if ask.name is None and ask.of not in ("cluster", "nccl"):
+    if not (ask.name or "").strip() and ask.of not in ("cluster", "nccl"):
         violation = Violation("/name", f"says which {ask.of} is meant")
         raise problems.Invalid("diagnosis.no_name", f"Say which {ask.of} is to be diagnosed: its name.", fields=[violation])
     with Reader() as reader:

@@ -128,7 +128,8 @@ def _groups(facts: CreationFacts) -> Iterator[DiagnosisCause]:
 def _late(facts: CreationFacts, group: Resource, mine: Sequence[Instance], said: Sequence[Said]) -> Iterator[DiagnosisCause]:
     name, kind = group["InstanceGroupName"], group.get("InstanceType") or "its type"
     what = f"the group {name} ({kind})"
-    texts = [(_event(e), e.text) for e in said[:_MOST]]
+    newest = {e.text: e for e in reversed(said)}  # HyperPod says the same at each try: its newest is enough
+    texts = [(_event(e), text) for text, e in sorted(newest.items(), key=lambda each: each[1].at, reverse=True)[:_MOST]]
     unwell = [i for i in mine if i.message][:_MOST]
     texts += [(seen("aws", f"instance {i.key}", f"It is {i.status}.", i.launched_at, i.message), str(i.message)) for i in unwell]
     count = f"{sum(i.status == 'Running' for i in mine)} of {group.get('TargetCount', 0)} nodes of {what} run"

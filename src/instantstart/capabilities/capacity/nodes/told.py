@@ -15,15 +15,13 @@ from instantstart.base import problems
 from instantstart.capabilities import paging
 from instantstart.capabilities.capacity.nodes import rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import instances, sites
+from instantstart.ensure import hyperpod_events, instances, sites
 from instantstart.ensure.rosters import Roster
 from instantstart.ensure.sites import Site
 
-#: events do not change; their details are asked for once
+#: an operation that has ended does not change
 _DETAILS_KEPT_SECONDS = 3600.0
 _DETAILED_AT_MOST = 20
-#: written at each scaling, with a misleading reason (aws-facts A1.8)
-_NOISE = "lost orchestration-ready status"
 NONE_KEPT = "This cluster is not in Continuous mode: HyperPod keeps no events and operations of it."
 
 
@@ -117,8 +115,8 @@ def read_events(
     left = _DETAILED_AT_MOST
     items = []
     for event in told.get("Events", ()):
-        detailed = left > 0 and event.get("EventLevel", "Info") != "Info" and _NOISE not in event.get("Description", "")
-        items.append(_event(event, _reason(where.aws, have, event["EventId"]) if detailed else None))
+        detailed = left > 0 and event.get("EventLevel", "Info") != "Info" and hyperpod_events.NOISE not in event.get("Description", "")
+        items.append(_event(event, hyperpod_events.reason(where.aws, have, event["EventId"]) if detailed else None))
         left -= detailed
     return HyperPodEventPage(tuple(items), paging.write(told.get("NextToken")))
 
@@ -134,18 +132,6 @@ def _event(event: Mapping[str, Any], reason: str | None) -> HyperPodEvent:
         event_id=event["EventId"],
         operation_id=event.get("OperationId"),
     )
-
-
-def _reason(aws: Aws, have: Mapping[str, Any], event_id: str) -> str | None:
-    """The FailureMessage of an event, whichever member of the union carries it; None when it tells none or cannot be read."""
-    params = {"ClusterName": have["ClusterArn"], "EventId": event_id}
-    try:
-        told = aws.cached(f"event/{event_id}", _DETAILS_KEPT_SECONDS, lambda: aws.read("sagemaker", "describe_cluster_event", **params))
-    except problems.Problem:
-        return None
-    metadata = told.get("EventDetails", {}).get("EventDetails", {}).get("EventMetadata", {})
-    found = (member.get("FailureMessage") for member in metadata.values() if isinstance(member, dict))
-    return next((str(text) for text in found if text), None)
 
 
 def list_hyperpod_operations(room: Room, tag: str, limit: int, cursor: str | None) -> HyperPodOperationPage:
