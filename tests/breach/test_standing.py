@@ -214,7 +214,12 @@ def _scenario(ground: Ground, secrets: dict[str, str]) -> list[tuple[str, bytes]
         rest("POST", f"{CLUSTER}/training-jobs/previews", json={**job, "recipe": recipe, **more})
         rest("POST", f"{CLUSTER}/training-jobs", json={**job, "recipe": recipe, **more})
     served = {"name": "secret", "instance_type": "ml.g5.8xlarge", "gpus": 1, "model": "Qwen/Qwen2.5-0.5B-Instruct"}
-    for more in ({"env": {"HF_TOKEN": hub}}, {"args": ["--api-key", docker]}, {"command": f"vllm serve --api-key {docker}"}):
+    wrongly: tuple[dict[str, Any], ...] = (
+        {"env": {"HF_TOKEN": hub}},
+        {"args": ["--api-key", docker]},
+        {"command": f"vllm serve --api-key {docker}"},
+    )
+    for more in wrongly:
         rest("POST", f"{CLUSTER}/model-deployments", params={"dry_run": "true"}, json={**served, **more})
     rest("POST", f"{API}/session", json={"token": secrets["agent token"], "code": secrets["admin token"]})
     rest("POST", f"{API}/session", json={"token": secrets["agent token"] + "x"}, headers={"Origin": ground.url})
