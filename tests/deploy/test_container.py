@@ -100,9 +100,9 @@ def test_the_chart_renders_what_kubernetes_takes() -> None:
     container = next(each for each in documents if each["kind"] == "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
     environment = [(each["name"], each.get("value")) for each in container["env"]]
     assert len({name for name, _ in environment}) == len(environment)
-    told = dict(environment)
-    assert told["INSTANTSTART_OTLP_ENDPOINT"] == "http://collector:4318"
-    assert told["INSTANTSTART_ALLOWED_HOSTS"] == "$(INSTANTSTART_POD_ADDRESS),a.example"
-    assert told["INSTANTSTART_DRAIN_SECONDS"] == "10"
+    values = dict(environment)
+    assert values["INSTANTSTART_OTLP_ENDPOINT"] == "http://collector:4318"
+    assert values["INSTANTSTART_ALLOWED_HOSTS"] == "$(INSTANTSTART_POD_ADDRESS),a.example"
+    assert values["INSTANTSTART_DRAIN_SECONDS"] == "10"
     two = subprocess.run([helm, "template", "demo", chart, *given, "--set", "replicas=2"], capture_output=True, text=True, check=False)
     assert "PostgreSQL" in two.stderr

@@ -105,6 +105,7 @@ def test_many_callers_at_both_doors_begin_one_operation(site: Site) -> None:
     assert len(set(found)) == 1
 
 
+@pytest.mark.slow
 def test_an_approval_given_by_one_is_taken_once_by_the_other(site: Site) -> None:
     offers = {"instance_type": "ml.p5.48xlarge", "instance_count": 1, "duration_hours": 24}
     offering = site.balancer.call("GET", "/training-plan-offerings", **offers)["items"][0]
@@ -117,6 +118,7 @@ def test_an_approval_given_by_one_is_taken_once_by_the_other(site: Site) -> None
     assert again.status_code == 409
 
 
+@pytest.mark.slow
 def test_what_a_dead_one_leaves_the_other_ends_and_a_stream_goes_on_there(site: Site) -> None:
     site.create("left", seconds=900.0)
     operation = next(o for o in site.balancer.call("GET", "/operations")["items"] if o["cluster"] == "left")["id"]
@@ -158,6 +160,7 @@ async def _listen(replica: Replica, headers: dict[str, str], operation: str, aft
     return found
 
 
+@pytest.mark.slow
 def test_a_rolling_restart_turns_nobody_away_who_asks_readyz_first(site: Site) -> None:
     site.create("rolled", seconds=600.0)
     stop, asked = threading.Event(), {"well": 0}

@@ -30,7 +30,7 @@ BEFORE = ("cluster.create", "feature.enable")
 #: calls that make something and take a client token: one token for each thing, however often it was sent
 TOKENED = {"CreateFileSystem": 18, "CreateStack": 3}
 #: calls that make something and take none: sent once for each thing
-SENT_ONCE = {"CreateMlflowApp": 12}
+SENT_ONCE = {"CreateMlflowApp": 3}
 REPORT = Path("build/replicas.json")
 pytestmark = [
     pytest.mark.slow,
@@ -43,8 +43,8 @@ def asks() -> list[tuple[str, dict[str, Any]]]:
     """Fifty wishes: path and body."""
     told: list[tuple[str, dict[str, Any]]] = [("/eks-clusters", {"tag": f"more{n}"}) for n in range(3)]
     told += [("/clusters/demo/volumes/fsx", {"claim_name": f"fsx-{n}", "size_gib": 1200}) for n in range(18)]
-    told += [("/clusters/demo/volumes/s3", {"claim_name": f"s3-{n}", "prefix": f"p{n}/"}) for n in range(15)]
-    told += [("/clusters/demo/mlflow/app", {"name": f"app-{n}"}) for n in range(12)]
+    told += [("/clusters/demo/volumes/s3", {"claim_name": f"s3-{n}", "prefix": f"p{n}/"}) for n in range(24)]
+    told += [("/clusters/demo/mlflow/app", {"name": f"app-{n}"}) for n in range(3)]
     told += [("/clusters/demo/instance-groups", {"name": f"group-{n}", "instance_type": TYPE, "zone": "usw2-az2"}) for n in range(2)]
     # side by side in an order that mixes them
     return [told[(n * 17) % len(told)] for n in range(len(told))]

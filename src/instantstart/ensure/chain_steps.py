@@ -73,7 +73,15 @@ def _make_role(where: Site, chain: Chain) -> Wait:
 
 
 def _policy_step(where: Site, chain: Chain, have: roles.SeenRole) -> Wait | None:
+    """What is remembered comes first: two that add to one role side by side then read each other's choice before they write the policy.
+
+    The other way round each would write a policy without the other's, and neither would ever come to remembering.
+    """
     aws = where.aws
+    remembered = {REMEMBERED + key: value for key, value in chain.remembers.items()}
+    if any(have.tags.get(key) != value for key, value in remembered.items()):
+        aws.write("iam", "tag_role", RoleName=chain.role, Tags=[{"Key": k, "Value": v} for k, v in remembered.items()])
+        return Wait(0, f"Noted the choices on {chain.role}")
     for policy in chain.managed:
         if policy not in have.managed:
             aws.write("iam", "attach_role_policy", RoleName=chain.role, PolicyArn=f"arn:{aws.partition}:iam::aws:policy/{policy}")
@@ -85,10 +93,6 @@ def _policy_step(where: Site, chain: Chain, have: roles.SeenRole) -> Wait | None
             text = json.dumps(trusts.granted(kept, grants))
             aws.write("iam", "put_role_policy", RoleName=chain.role, PolicyName=name, PolicyDocument=text)
             return Wait(0, f"Wrote the policy {name} of {chain.role}")
-    remembered = {REMEMBERED + key: value for key, value in chain.remembers.items()}
-    if any(have.tags.get(key) != value for key, value in remembered.items()):
-        aws.write("iam", "tag_role", RoleName=chain.role, Tags=[{"Key": k, "Value": v} for k, v in remembered.items()])
-        return Wait(0, f"Noted the choices on {chain.role}")
     return None
 
 
