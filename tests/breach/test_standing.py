@@ -150,7 +150,7 @@ def test_an_approval_is_good_for_its_caller_and_its_request_alone(ground: Ground
     assert ground.ask("POST", f"{API}/operations/{operation}:approve", headers=agent).json()["code"] == "approval.needs_person"
     assert ground.ask("POST", f"{API}/operations/{operation}:approve", headers=ground.sign("operator")).status_code == 403
     assert ground.ask("POST", f"{API}/operations/{operation}:reject").status_code == 202
-    assert ground.ask("GET", CLUSTER).json()["state"] == "ready"
+    assert ground.ask("GET", f"{API}/clusters").json()["items"][0]["state"] == "ready"
 
 
 #: what must be found nowhere; AWS keys are in the server's own environment and nowhere else
