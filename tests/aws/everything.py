@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from instantstart.ensure import sites
 from instantstart.ensure.sites import Site
 
 TYPE = "ml.g5.8xlarge"
+_WORD = re.compile(r"{(\w+)}")
 #: what the paths and questions of reads name: things of the scenarios, and things that are not there
 _KNOWN = {
     "group": scenarios.GROUP,
@@ -46,7 +49,10 @@ _KNOWN = {
     "run_id": "0123456789abcdef",
     "run": "0123456789abcdef",
     "target": "no-such-deployment",
+    "identity_id": "no-such-identity",
 }
+#: those that a run finds in its world
+_FOUND = frozenset({"cluster", "node"})
 #: what stands behind a tracking server in a world that serves no MLflow
 _NO_MLFLOW = "MLflow is not installed for the sandbox"
 ALL = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
@@ -54,6 +60,19 @@ ALL = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*",
 
 #: journeys' beginnings that ``step_by_step`` makes in a VPC of its own
 _MADE_BEFORE = frozenset({"eks.create", "cluster.connect", "dependencies.configure", "hyperpod.create", "storage.configure"})
+
+
+def reads(document: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Every GET of an OpenAPI document, and the parameters that its query must have; one operation is asked for by its own id."""
+    for path, methods in document["paths"].items():
+        if "get" in methods and "{operation_id}" not in path:
+            yield path, [p["name"] for p in methods["get"].get("parameters", ()) if p.get("required") and p["in"] == "query"]
+
+
+def nameless(document: Mapping[str, Any]) -> set[str]:
+    """The words in paths and queries of reads that no run of everything could fill in."""
+    wanted = {word for path, query in reads(document) for word in [*_WORD.findall(path), *query]}
+    return wanted - set(_KNOWN) - _FOUND
 
 
 class Here:
@@ -138,13 +157,11 @@ class Everything:
         client = TestClient(app, base_url="http://127.0.0.1:3099", raise_server_exceptions=False)
         nodes = self.sandbox.client("sagemaker", self.region).list_cluster_nodes(ClusterName=self.site.hyperpod_cluster)
         known = _KNOWN | {"cluster": self.tag, "node": nodes["ClusterNodeSummaries"][0]["InstanceId"]}
-        for path, methods in app.openapi()["paths"].items():
-            if "get" in methods and "{operation_id}" not in path:
-                wanted = [p["name"] for p in methods["get"].get("parameters", ()) if p.get("required") and p["in"] == "query"]
-                headers = {"Authorization": f"Bearer {secret}"}
-                answer = client.get(path.format_map(known), params={name: known[name] for name in wanted}, headers=headers)
-                assert answer.status_code < 500 or _NO_MLFLOW in answer.text, (path, answer.text)
-                self.told.append(answer.text)
+        for path, query in reads(app.openapi()):
+            headers = {"Authorization": f"Bearer {secret}"}
+            answer = client.get(path.format_map(known), params={name: known[name] for name in query}, headers=headers)
+            assert answer.status_code < 500 or _NO_MLFLOW in answer.text, (path, answer.text)
+            self.told.append(answer.text)
 
     def _keep(self, name: str, done: Turned) -> None:
         self.told += [f"{name} {stage}: {learned!r}" for stage, learned in done.learned.items()]
