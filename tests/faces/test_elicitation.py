@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal
 
@@ -201,6 +202,19 @@ def test_the_same_call_again_answers_what_its_approval_became(asking: toys.Runni
     anyio.run(body)
     assert len(operations(asking, "again")) == 1
     assert operations(asking, "other") == []
+
+
+def test_a_wait_goes_on_until_a_person_has_decided(asking: toys.Running) -> None:
+    async def body() -> None:
+        async with connected(asking, "http", asking.token("operator", "agent"), None) as client:
+            asked = {"cluster": "decided", "approval": await _plan(client, "decided")}
+            begun = (await client.call_tool("cluster_delete", asked)).structured_content or {}
+            assert (begun["status"], begun["status_tool"]) == ("awaiting_approval", "operation_wait")
+            threading.Timer(0.5, asking.room.engine.move, (begun["operation_id"], "succeeded", "ended")).start()
+            ended = await client.call_tool("operation_wait", {"operation_id": begun["operation_id"], "seconds": 40})
+            assert (ended.structured_content or {})["status"] == "succeeded"
+
+    anyio.run(body)
 
 
 async def _plan(client: Client, cluster: str) -> str:
