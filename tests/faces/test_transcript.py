@@ -139,7 +139,7 @@ async def _transcript(place: Place, transport: str) -> None:
         await agent.to_the_end(begun)
         await agent.to_the_end(await agent.ask("cluster_select", cluster=tag))
         early = await agent.refused("hyperpod_create", zone="usw2-az2", instance_type=INSTANCE_TYPE, instance_count=1)
-        assert (early["code"], "dependencies_configure" in early["hint"]) == ("cluster.stage_missing", True)
+        assert (early["code"], early["untrusted_evidence"]["tool"]) == ("cluster.stage_missing", "dependencies_configure")
         await agent.to_the_end(await agent.ask("dependencies_configure"))
         zones = await agent.ask("zone_list", instance_type=INSTANCE_TYPE)
         types = {t["name"]: t for t in (await agent.ask("instance_type_list", contains="g5"))["items"]}
@@ -159,7 +159,7 @@ async def _order_is_the_servers(agent: Agent, tag: str) -> None:
     for tool, missing in (("cluster_select", "eks_create"), ("dependencies_configure", "eks_create"), ("storage_configure", "eks_create")):
         early = await agent.refused(tool, cluster=tag)
         assert early["code"] == "cluster.stage_missing", (tool, early)
-        assert missing in early["hint"], (tool, early)
+        assert (early["untrusted_evidence"]["tool"], bool(early["hint"])) == (missing, True), (tool, early)
 
 
 def _check_summary(tag: str, summary: dict[str, Any]) -> None:
