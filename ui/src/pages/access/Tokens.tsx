@@ -90,7 +90,7 @@ export function Tokens() {
 
 const COLUMNS: TableProps.ColumnDefinition<Identity>[] = [
   { id: "name", header: "Name", sortingField: "name", isRowHeader: true, minWidth: 160, cell: (each) => each.name },
-  { id: "state", header: "State", cell: (each) => <State identity={each} /> },
+  { id: "state", header: "State", minWidth: 120, cell: (each) => <State identity={each} /> },
   { id: "role", header: "Role", sortingField: "role", cell: (each) => each.role },
   { id: "kind", header: "Kind", sortingField: "kind", cell: (each) => each.kind },
   { id: "by", header: "Enters with", cell: (each) => (each.issuer ? "Identity provider" : "Token") },
