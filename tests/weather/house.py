@@ -67,11 +67,11 @@ class House:
             self.reaches(self._beside, what.beside.declared.stages()[-1].name, ended=False)
         return self._beside
 
-    def follow(self, operation: str) -> dict[str, Any]:
-        """The operation at rest; when the engine has grown cautious after many kills, a person retries."""
+    def follow(self, operation: str, reasons: frozenset[str] = frozenset()) -> dict[str, Any]:
+        """The operation at rest; when the engine has grown cautious after many kills, or for one of ``reasons``, a person retries."""
         while True:
             seen = self.until(operation, lambda seen: seen["status"] in RESTING)
-            if seen["status"] != "blocked" or seen["problem"]["code"] != RESTARTED:
+            if seen["status"] != "blocked" or seen["problem"]["code"] not in {RESTARTED, *reasons}:
                 return seen
             self.plane.call("POST", f"/operations/{operation}:retry")
 
