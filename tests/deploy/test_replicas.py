@@ -29,7 +29,8 @@ from instantstart_sandbox.world.settings import Settings as SandboxSettings
 pytestmark = pytest.mark.skipif(not postgres.available(), reason="no PostgreSQL binaries here")
 #: an hour of a cluster's creation in seconds
 RATE = 60.0
-DRAIN_SECONDS = 2.0
+#: longer than any pause between a look at /readyz and the request that follows, on a machine that does much else
+DRAIN_SECONDS = 15.0
 
 
 @dataclass
