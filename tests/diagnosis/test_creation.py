@@ -102,8 +102,12 @@ def test_from_a_right_that_is_missing_over_a_broken_script_to_nothing(
     assert begun.problem is None
     name = job.site.names.hyperpod_cluster
     sandbox.admin("scenario/lifecycle-failure", cluster=name, group="workers", on=True)
-    crank.turn(begun, ticks=40)
     told = _diagnosis(door, job)
+    for _ in range(20):  # until the first instance has tried its script
+        if told["causes"]:
+            break
+        crank.turn(begun, ticks=10)
+        told = _diagnosis(door, job)
     assert first(told) == ("lifecycle.script_failed", "certain")
     assert any("/aws/sagemaker/Clusters" in e["reference"] for e in told["causes"][0]["evidence"])
     instance = next(n for n in sandbox.client("sagemaker").list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"])

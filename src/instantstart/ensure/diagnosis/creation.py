@@ -15,6 +15,8 @@ from instantstart.ensure.sites import Site
 #: where what HyperPod needs lives, beside the namespaces of our own bundles
 _SYSTEM = "kube-system"
 _HOPELESS = frozenset({"failing", "blocked"})
+#: that there are no nodes yet is not the fault of what waits for them
+_FOR_NODES = ("nodes.", "resource.", "capacity.")
 _MOST_BROKEN = 10
 
 
@@ -60,7 +62,7 @@ def _inside(room: Any, where: Site, reader: Reader) -> tuple[list[nodes.NodeView
     for part in parts:
         for pod in part.get() or []:
             why = pending.why_pod(pod, pending.Known())
-            if why is not None and why.kind in _HOPELESS:
+            if why is not None and why.kind in _HOPELESS and not why.code.startswith(_FOR_NODES):
                 broken.append((f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", why))
     return nodes_part.get(), broken[:_MOST_BROKEN]
 

@@ -53,7 +53,18 @@ class CreationFacts:
 def causes(facts: CreationFacts) -> list[DiagnosisCause]:
     """Every cause that the facts speak for, in the order in which a cluster is made."""
     found = [*_stack(facts), *_eks(facts), *_hyperpod(facts), *_groups(facts), *_not_joined(facts), *_broken(facts)]
-    return [*(c for c in journal.causes(facts.operation) if not _told_by(found, c)), *found]
+    return [*(_now(facts, c) for c in journal.causes(facts.operation) if not _told_by(found, c)), *found]
+
+
+def _now(facts: CreationFacts, stopped: DiagnosisCause) -> DiagnosisCause:
+    """What an operation stopped on, as it is now: nodes that came after it gave up only want a retry."""
+    groups = (facts.hyperpod or {}).get("InstanceGroups") or ()
+    complete = bool(groups) and all(g.get("CurrentCount", 0) >= g.get("TargetCount", 0) for g in groups)
+    if stopped.code != causes_told.CAPACITY.code or not complete:
+        return stopped
+    text = "The operation gave up waiting for nodes, and all of them are there now: it only has to go on."
+    steps = (look("See where it stopped.", "operation_get"), restart("Let it go on.", "operation_retry"))
+    return DiagnosisCause("operation.to_be_retried", text, "certain", stopped.evidence, steps)
 
 
 def _told_by(found: Sequence[DiagnosisCause], operation: DiagnosisCause) -> bool:
@@ -119,7 +130,8 @@ def _groups(facts: CreationFacts) -> Iterator[DiagnosisCause]:
     """Groups whose nodes are not all there: what HyperPod said of each, its newest trouble."""
     for group in (facts.hyperpod or {}).get("InstanceGroups") or ():
         name, mine = group["InstanceGroupName"], [i for i in facts.instances if i.group == group["InstanceGroupName"]]
-        running = sum(i.status == "Running" for i in mine)
+        listed = bool(facts.instances)  # else they were not read, and the group's own count is all there is
+        running = sum(i.status == "Running" for i in mine) if listed else int(group.get("CurrentCount", 0))
         if running >= int(group.get("TargetCount", 0)) and not any(i.status == "Failure" for i in mine):
             continue
         yield from _late(facts, group, mine, [e for e in facts.events if e.group in (None, name) and e.is_trouble])
