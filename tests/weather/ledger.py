@@ -76,11 +76,11 @@ def read() -> tuple[dict[tuple[str, str], Cell], list[str]]:
 
 
 def take_in(rows: Iterable[Mapping[str, Any]], workflows: Sequence[str]) -> None:
-    """Newer results in place of older ones; workflows that are gone go."""
+    """Newer results in place of older ones, unless they are good and of fewer points; workflows that are gone go."""
     kept, _ = read()
     for cell in cells(row for row in rows if row.get("workflow") in workflows and row.get("on")):
         present = kept.get((cell.workflow, cell.trial))
-        if present is None or present.on <= cell.on:
+        if present is None or (present.on <= cell.on and (cell.points >= present.points or cell.right < cell.points)):
             kept[cell.workflow, cell.trial] = cell
     lines = [json.dumps(asdict(kept[key])) for key in sorted(kept) if key[0] in workflows]
     FILE.write_text('{"cells": [\n' + ",\n".join(lines) + '\n],\n"workflows": ' + json.dumps(list(workflows)) + "}\n")
