@@ -31,6 +31,8 @@ from instantstart.ensure import sites
 from instantstart.ensure.sites import Site
 
 TYPE = "ml.g5.8xlarge"
+#: the engine is turned by hand here, so the control plane says that it is not ready
+_READY = "/readyz"
 _WORD = re.compile(r"{(\w+)}")
 #: what the paths and questions of reads name: things of the scenarios, and things that are not there
 _KNOWN = {
@@ -160,7 +162,7 @@ class Everything:
         for path, query in reads(app.openapi()):
             headers = {"Authorization": f"Bearer {secret}"}
             answer = client.get(path.format_map(known), params={name: known[name] for name in query}, headers=headers)
-            assert answer.status_code < 500 or _NO_MLFLOW in answer.text, (path, answer.text)
+            assert answer.status_code < 500 or _NO_MLFLOW in answer.text or path == _READY, (path, answer.text)
             self.told.append(answer.text)
 
     def _keep(self, name: str, done: Turned) -> None:

@@ -17,6 +17,8 @@ KNOWN_BREACHES = {
     "ec2:DescribeVpcEndpoints": "the same",
     "ec2:DescribeInternetGateways": "an attached gateway is available, says the API reference beside an enum that has no such word",
 }
+#: SageMaker's model has a pattern for zones that no zone of GovCloud fits; its answers name them all the same
+_GOV_ZONE = re.compile(r"breaks the service model: \[\"Value 'us-gov-[a-z]+-\d[a-z]' at '[A-Za-z.]*AvailabilityZone' failed [^,]*\"\]$")
 #: how the product's clients name themselves (aws/session.py)
 PRODUCT = "instantstart"
 _TOKEN_NAMES = frozenset({"clienttoken", "clientrequesttoken"})
@@ -34,7 +36,7 @@ def check(sandbox: Asks) -> None:
 
     And whatever the product made that its model has a client token for, it made with one of its own.
     """
-    crashes = [(c["service"], c["operation"], c["error"]) for c in sandbox.ask("crashes")]
+    crashes = [(c["service"], c["operation"], c["error"]) for c in sandbox.ask("crashes") if not _GOV_ZONE.search(c["error"])]
     assert crashes == [], crashes
     assert sandbox.ask("unsupported") == {}
     assert sandbox.ask("malformed") == []
