@@ -76,6 +76,12 @@ def test_what_was_left_out_is_counted() -> None:
     assert sampler.admit("c") == 2
 
 
+def test_who_signed_in_is_told(client: TestClient, token: Callable[..., str], room: Any) -> None:
+    client.post("/api/v1/session", json={"token": token("viewer")}, headers={"Origin": "http://127.0.0.1:3099"})
+    told = [(each.action, each.name, each.face, each.status) for each in room.store.audit.list(AuditFilter()).items]
+    assert told == [("session_create", "viewer person", "console", 201)]
+
+
 def test_filters_narrow_and_cursors_go_on(client: TestClient, sign: Sign, room: Any) -> None:
     for number in range(6):
         room.store.audit.append(

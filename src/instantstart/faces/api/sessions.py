@@ -114,6 +114,7 @@ def create_session(request: Request, response: Response, room: RoomDep, ask: Sig
     """Begin a session of a person. A browser gets an HttpOnly cookie; a command line, with its ``proof``, a bearer."""
     identity = _identified(request, room, ask)
     client = "cli" if ask.proof else "console"
+    request.state.caller = Caller(identity.id, identity.name, Role(identity.role), Kind(identity.kind), client)  # for the audit log
     via = "oidc" if identity.issuer else "link" if ask.code else "token"
     agent = "".join(c for c in request.headers.get("user-agent", "") if c.isprintable())[:200]
     entrance = Entrance(client, via, address_of(request.scope), str(log.redact(agent)))

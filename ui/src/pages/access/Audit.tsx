@@ -84,9 +84,9 @@ const COLUMNS: TableProps.ColumnDefinition<Line>[] = [
   { id: "who", header: "Who", isRowHeader: true, minWidth: 160, cell: who },
   { id: "from", header: "From", cell: (each) => each.address ?? "-" },
   { id: "face", header: "Door", cell: (each) => each.face },
-  { id: "summary", header: "Asked", minWidth: 240, cell: (each) => <span className="is-wrap is-log">{each.summary}</span> },
-  { id: "status", header: "Answer", minWidth: 180, cell: (each) => <StatusIndicator type={tone(each.status)}>{each.code ? `${each.status} ${each.code}` : each.status}</StatusIndicator> },
-  { id: "operation", header: "Operation", minWidth: 190, cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
+  { id: "summary", header: "Asked", minWidth: 200, cell: (each) => <span className="is-wrap is-log">{each.summary}</span> },
+  { id: "status", header: "Answer", minWidth: 150, cell: (each) => <StatusIndicator type={tone(each.status)}>{each.code ? `${each.status} ${each.code}` : each.status}</StatusIndicator> },
+  { id: "operation", header: "Operation", minWidth: 150, cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
 ];
 
 function tone(status: number): "success" | "error" | "stopped" {

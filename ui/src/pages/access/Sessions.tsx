@@ -60,7 +60,7 @@ export function Sessions() {
         pagination={<Pagination {...cursors.props(sessions.data?.cursor)} />}
         columnDefinitions={[
           { id: "name", header: "Who", isRowHeader: true, cell: (each) => `${each.name} (${each.role})` },
-          { id: "client", header: "Client", cell: (each) => (each.current ? <StatusIndicator>{`${each.client} (this one)`}</StatusIndicator> : each.client) },
+          { id: "client", header: "Client", minWidth: 150, cell: (each) => (each.current ? <StatusIndicator>{`${each.client} (this one)`}</StatusIndicator> : each.client) },
           { id: "via", header: "Signed in with", cell: (each) => VIA[each.via ?? ""] ?? "-" },
           { id: "address", header: "From", cell: (each) => each.address ?? "-" },
           { id: "agent", header: "Program", minWidth: 220, cell: (each) => <span className="is-wrap">{each.agent || "-"}</span> },
