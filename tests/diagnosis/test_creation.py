@@ -83,6 +83,7 @@ def test_a_stack_that_fails_is_told_by_its_first_failure(room: Room, job: Job, d
     assert {e["source"] for e in both["causes"][0]["evidence"]} == {"aws", "operation"}
 
 
+@pytest.mark.slow
 def test_from_a_right_that_is_missing_over_a_broken_script_to_nothing(
     room: Room, crank: Crank, job: Job, door: Door, sandbox: SandboxProcess, quota: None
 ) -> None:
