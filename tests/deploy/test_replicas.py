@@ -108,7 +108,7 @@ def test_many_callers_at_both_doors_begin_one_operation(site: Site) -> None:
 
 @pytest.mark.slow
 def test_an_approval_given_by_one_is_taken_once_by_the_other(site: Site) -> None:
-    offers = {"instance_type": "ml.p5.48xlarge", "instance_count": 1, "duration_hours": 24}
+    offers: dict[str, Any] = {"instance_type": "ml.p5.48xlarge", "instance_count": 1, "duration_hours": 24}
     offering = site.balancer.call("GET", "/training-plan-offerings", **offers)["items"][0]
     body = {"name": "shared", **{k: offering[k] for k in ("offering_id", "instance_type", "instance_count", "upfront_fee")}}
     plan = site.balancer.call("POST", "/training-plans", body, dry_run=True)

@@ -49,7 +49,7 @@ class Little:
     def rotate(self, kind: str = "EC") -> None:
         """A new key signs; the old one is not published any more."""
         self._number += 1
-        told = {"kid": f"key-{self._number}", "use": "sig"}
+        told: Any = {"kid": f"key-{self._number}", "use": "sig"}
         self.algorithm = "RS256" if kind == "RSA" else "ES256"
         self.keys = [RSAKey.generate_key(2048, told) if kind == "RSA" else ECKey.generate_key("P-256", told)]
 
