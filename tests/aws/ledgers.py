@@ -38,10 +38,20 @@ def check(sandbox: Asks) -> None:
     """
     crashes = [(c["service"], c["operation"], c["error"]) for c in sandbox.ask("crashes") if not _GOV_ZONE.search(c["error"])]
     assert crashes == [], crashes
-    assert sandbox.ask("unsupported") == {}
-    assert sandbox.ask("malformed") == []
-    assert set(sandbox.ask("breaches")) <= set(KNOWN_BREACHES)
-    assert habits(sandbox)["tokens"] == {}
+    # the values are told by hand: pytest explains no assertion outside of test modules
+    unsupported, careless = sandbox.ask("unsupported"), habits(sandbox)["tokens"]
+    malformed = [(m["service"], m["operation"], m["why"][:300]) for m in sandbox.ask("malformed") if not _asks_for_a_new_type(m)]
+    assert unsupported == {}, unsupported
+    assert malformed == [], malformed
+    strange = set(sandbox.ask("breaches")) - set(KNOWN_BREACHES)
+    assert strange == set(), strange
+    assert careless == {}, careless
+
+
+def _asks_for_a_new_type(found: dict[str, str]) -> bool:
+    """EC2 is asked about instance types by name: one that is newer than the SDK's list is no mistake of the caller's."""
+    about = re.match(r"Value '[a-z0-9.-]+' at 'InstanceTypes.\d+.member' failed to satisfy constraint: .* enum value set", found["why"])
+    return found["operation"] == "DescribeInstanceTypes" and about is not None
 
 
 def habits(sandbox: Asks) -> dict[str, dict[str, str]]:

@@ -50,11 +50,12 @@ def test_a_failing_lifecycle_script_says_so_in_the_event_and_in_the_log(hyperpod
     hyperpod_account.sagemaker.create_cluster(**hyperpod_account.request(hyperpod_account.group(count=1)))
     _post(hyperpod_account, "lifecycle-failure", cluster="hp", group="workers")
     failed: list[dict[str, Any]] = []
-    for _ in range(60):  # by steps: a failed node is soon replaced, and the machine's own time counts, too
+    for _ in range(300):  # by steps: a failed node is soon replaced, and the machine's own time counts, too
         hyperpod_account.warp(10)
         failed = [n for n in hyperpod_account.nodes() if n["InstanceStatus"]["Status"] == "Failure"]
         if failed:
             break
+    assert failed, (hyperpod_account.describe(), hyperpod_account.nodes())
     node = failed[0]
     assert "Lifecycle scripts did not run successfully" in node["InstanceStatus"]["Message"]
     client = hyperpod_account.sagemaker
