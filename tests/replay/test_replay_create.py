@@ -88,9 +88,11 @@ async def _killed_meanwhile(place: Place, agent: Follower, begun: dict[str, Any]
     broken: list[BaseException] = []
 
     async def wait() -> None:
+        # a client of its own: what dies with the server may take the whole client with it, as an agent's program would see it
         try:
-            await agent.ask("operation_wait", operation_id=begun["operation_id"], seconds=50)
-        except (MCPError, httpx2.HTTPError, anyio.ClosedResourceError) as error:
+            async with place.client("create-cluster") as doomed:
+                await doomed.call_tool("operation_wait", {"operation_id": begun["operation_id"], "seconds": 50})
+        except (MCPError, httpx2.HTTPError, anyio.ClosedResourceError, ExceptionGroup) as error:
             broken.append(error)
 
     async with anyio.create_task_group() as group:

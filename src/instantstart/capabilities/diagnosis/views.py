@@ -24,7 +24,7 @@ Subject = Literal["cluster", "node", "job", "endpoint", "deployment", "nccl"]
 JobKind = Literal["pytorch", "ray_job", "ray_cluster"]
 #: what makes a cluster, whole or step by step
 _MAKING = frozenset({
-    "cluster.create", "eks.create", "cluster.connect", "dependencies.configure", "hyperpod.create", "storage.configure", "cluster.verify",
+    "cluster.create", "eks.create", "dependencies.configure", "hyperpod.create", "storage.configure", "cluster.verify",
     "cluster.import",
 })  # fmt: skip
 _OPERATIONS = 100

@@ -40,7 +40,8 @@ class Journal:
     def standing(self) -> str:
         """How it stands, in one sentence."""
         where = f" in the stage {self.stage}" if self.stage else ""
-        return f"{self.workflow} (operation {self.id}) is {self.status}{where}."
+        ended = self.status in ("succeeded", "failed")
+        return f"{self.workflow} (operation {self.id}) {'has' if ended else 'is'} {self.status}{where}."
 
     def evidence(self) -> DiagnosisEvidence:
         """The operation as evidence."""
