@@ -80,13 +80,13 @@ export function Audit() {
 }
 
 const COLUMNS: TableProps.ColumnDefinition<Line>[] = [
-  { id: "at", header: "Time", sortingField: "at", cell: (each) => moment(each.at), minWidth: 190 },
-  { id: "who", header: "Who", isRowHeader: true, minWidth: 160, cell: who },
+  { id: "at", header: "Time", sortingField: "at", cell: (each) => moment(each.at), minWidth: 150 },
+  { id: "who", header: "Who", isRowHeader: true, minWidth: 140, cell: who },
   { id: "from", header: "From", cell: (each) => each.address ?? "-" },
   { id: "face", header: "Door", cell: (each) => each.face },
-  { id: "summary", header: "Asked", minWidth: 200, cell: (each) => <span className="is-wrap is-log">{each.summary}</span> },
-  { id: "status", header: "Answer", minWidth: 150, cell: (each) => <StatusIndicator type={tone(each.status)}>{each.code ? `${each.status} ${each.code}` : each.status}</StatusIndicator> },
-  { id: "operation", header: "Operation", minWidth: 150, cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
+  { id: "summary", header: "Asked", minWidth: 170, cell: (each) => <span className="is-wrap is-log">{each.summary}</span> },
+  { id: "status", header: "Answer", minWidth: 120, cell: (each) => <StatusIndicator type={tone(each.status)}>{each.code ? `${each.status} ${each.code}` : each.status}</StatusIndicator> },
+  { id: "operation", header: "Operation", minWidth: 140, cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
 ];
 
 function tone(status: number): "success" | "error" | "stopped" {
