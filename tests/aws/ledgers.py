@@ -18,7 +18,9 @@ KNOWN_BREACHES = {
     "ec2:DescribeInternetGateways": "an attached gateway is available, says the API reference beside an enum that has no such word",
 }
 #: SageMaker's model has a pattern for zones that no zone of GovCloud fits; its answers name them all the same
-_GOV_ZONE = re.compile(r"breaks the service model: \[\"Value 'us-gov-[a-z]+-\d[a-z]' at '[A-Za-z.]*AvailabilityZone' failed [^,]*\"\]$")
+_GOV_ZONE = re.compile(
+    r"breaks the service model: \[\"Value '(us-gov-[a-z]+-\d[a-z]|usg[ew]\d-az\d)' at '[A-Za-z0-9.]*AvailabilityZone(Id)?' failed [^,]*\"\]$"
+)
 #: how the product's clients name themselves (aws/session.py)
 PRODUCT = "instantstart"
 _TOKEN_NAMES = frozenset({"clienttoken", "clientrequesttoken"})
