@@ -19,7 +19,7 @@ KNOWN_BREACHES = {
 }
 #: SageMaker's model has a pattern for zones that no zone of GovCloud fits; its answers name them all the same
 _GOV_ZONE = re.compile(
-    r"breaks the service model: \[\"Value '(us-gov-[a-z]+-\d[a-z]|usg[ew]\d-az\d)' at '[A-Za-z0-9.]*AvailabilityZone(Id)?' failed [^,]*\"\]$"
+    r"breaks the service model: \[\"Value '(us-gov-[a-z]+-\d[a-z]|usg[ew]\d-az\d)' at '[\w.]*AvailabilityZone(Id)?' failed [^,]*\"\]$"
 )
 #: how the product's clients name themselves (aws/session.py)
 PRODUCT = "instantstart"
