@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from instantstart.base import problems
 from instantstart.ensure.diagnosis.creation_causes import CreationFacts, causes, standing
 from instantstart.ensure.diagnosis.findings import ranked
 from instantstart.ensure.diagnosis.journal import Journal
+from instantstart.ensure.diagnosis.journal import causes as journal_causes
 
 
 def stopped(problem: problems.Problem, stage: str = "nodes") -> Journal:
@@ -58,3 +61,19 @@ def test_what_a_problem_quotes_of_others_is_evidence_and_not_the_sentence() -> N
     found = ranked(causes(CreationFacts(stopped(problem))))[0][0]
     assert said not in found.text
     assert said in str(found.evidence[0].untrusted_text)
+
+
+@pytest.mark.parametrize(
+    ("workflow", "renews"),
+    [
+        ("hyperpod.create", "cluster_delete"),
+        ("training_job.submit", "training_job_delete"),
+        ("model_deployment.create", "model_deployment_delete"),
+        ("inference_endpoint.update", "inference_endpoint_delete"),
+        ("node.reboot", None),
+    ],
+)
+def test_beginning_anew_never_takes_more_than_what_is_diagnosed(workflow: str, renews: str | None) -> None:
+    problem = problems.Invalid("training_job.invalid", "It cannot be.", hint="Ask otherwise.")
+    steps = journal_causes(Journal("op-1", workflow, "failed", "check", problem=problem.document()))[0].next_steps
+    assert [s.tool for s in steps if s.rung == "replace"] == [renews] * bool(renews)

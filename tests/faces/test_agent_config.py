@@ -107,6 +107,13 @@ def test_toolsets_go_into_what_is_printed(capsys: pytest.CaptureFixture[str], se
     anyio.run(body)
 
 
+def test_a_toolset_that_there_is_none_of_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["agent", "config", "--for", "generic", "--url", "http://127.0.0.1:3099", "--toolsets", "read,nonsense"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "Toolsets are read, operate, admin, core" in told.err
+
+
 def test_without_a_token_it_is_told_how_to_get_one(capsys: pytest.CaptureFixture[str], served: Any) -> None:
     entry = printed(capsys, served, "--for", "claude")["mcpServers"]["instantstart"]
     answer = httpx2.post(entry["url"], json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, headers=entry["headers"])

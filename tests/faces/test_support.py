@@ -6,11 +6,14 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from instantstart.base import log
+from instantstart.faces.cli import main as cli
 
 Sign = Callable[..., dict[str, str]]
 SECRETS = ("hunter2", "AKIAABCDEFGHIJKLMNOP", "hf_abcdefghijklmnopqrstuvwx")
@@ -38,3 +41,16 @@ def test_it_tells_what_happened_and_no_secret(client: TestClient, sign: Sign, to
     assert json.loads(files[f"events/{operation}.json"])
     whole = "\n".join(files.values())
     assert not [secret for secret in (*SECRETS, admin) if secret in whole]
+
+
+def test_the_command_writes_for_this_user_only_and_says_when_it_cannot(
+    served: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("INSTANTSTART_URL", served.url)
+    monkeypatch.setenv("INSTANTSTART_TOKEN", served.token("admin", "person"))
+    made = tmp_path / "made.zip"
+    assert cli.run(["support", "bundle", str(made)]) == 0
+    assert made.stat().st_mode & 0o077 == 0
+    assert "README.txt" in zipfile.ZipFile(made).namelist()
+    assert cli.run(["support", "bundle", str(tmp_path / "absent" / "made.zip")]) == 2
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err

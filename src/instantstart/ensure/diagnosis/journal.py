@@ -18,6 +18,13 @@ _KINDS: Mapping[str, Meaning] = {
     "no_capacity": causes_told.CAPACITY,
     "denied": causes_told.DENIED,
 }
+#: what takes away what an operation made, by the operation's noun: never more than its subject; a node's or another's has none
+_RENEWS: Mapping[str, str] = {
+    **dict.fromkeys(("cluster", "eks", "dependencies", "hyperpod", "storage"), "cluster_delete"),
+    "training_job": "training_job_delete",
+    "inference_endpoint": "inference_endpoint_delete",
+    "model_deployment": "model_deployment_delete",
+}
 _STOPPED = frozenset({"failed", "blocked"})
 
 
@@ -69,9 +76,9 @@ def _stopped(journal: Journal, problem: Mapping[str, Any]) -> DiagnosisCause:
     evidence = (journal.evidence(), *_asked(journal, problem))
     if code == OVERDUE:
         text = f"The stage {journal.stage} waited longer than it may: what it waited for did not come."
-        return DiagnosisCause(code, text, "possible", evidence, _steps(hint))
+        return DiagnosisCause(code, text, "possible", evidence, _steps(journal, hint))
     if known is None:
-        return DiagnosisCause(code, detail, "certain", evidence, _steps(hint))
+        return DiagnosisCause(code, detail, "certain", evidence, _steps(journal, hint))
     steps = tuple(dict.fromkeys((*([look(hint)] if hint else []), *known.steps)))
     return DiagnosisCause(known.code, detail, "certain", evidence, steps)
 
@@ -86,10 +93,10 @@ def _asked(journal: Journal, problem: Mapping[str, Any]) -> list[DiagnosisEviden
     return [seen("aws", reference, text, journal.since, str(told.get("message") or "") or None)]
 
 
-def _steps(hint: str) -> tuple[DiagnosisStep, ...]:
+def _steps(journal: Journal, hint: str) -> tuple[DiagnosisStep, ...]:
     first = look(hint or "Read what it did and saw.", "operation_events")
-    return (
-        first,
-        restart("Let it go on at the stage where it stopped.", "operation_retry"),
-        renew("Delete what was made and begin anew, when it cannot be mended.", "cluster_delete"),
-    )
+    again = restart("Let it go on at the stage where it stopped.", "operation_retry")
+    tool = _RENEWS.get(journal.workflow.partition(".")[0])
+    if tool is None:
+        return first, again
+    return first, again, renew("Delete what was made and begin anew, when it cannot be mended.", tool)

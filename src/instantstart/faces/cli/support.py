@@ -9,6 +9,7 @@ import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import show
+from instantstart.faces.cli.contexts import write_private_bytes
 from instantstart.faces.cli.session import client
 
 app = typer.Typer(help="What to send to somebody who helps.", no_args_is_help=True)
@@ -23,6 +24,8 @@ def bundle(
     if file.exists() and not force:
         raise problems.Conflict("support.exists", f"{file} is there already.", hint="Choose another name, or overwrite it with --force.")
     with client() as http:
-        content = b"".join(http.download("/support-bundle", {}))
-    file.write_bytes(content)
-    show.note(f"Wrote {file} ({len(content):,} bytes). It holds no tokens or passwords; it does hold names: read it before you pass it on.")
+        try:
+            size = write_private_bytes(file, http.download("/support-bundle", {}))
+        except OSError as error:
+            raise problems.Invalid("support.file", f"{file} cannot be written: {error.strerror}.") from error
+    show.note(f"Wrote {file} ({size:,} bytes). It holds no tokens or passwords; it does hold names: read it before you pass it on.")
