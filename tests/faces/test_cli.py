@@ -211,6 +211,24 @@ def test_a_token_is_printed_once_alone_on_standard_output(run: Run, signed: Any)
     assert run("token", "create", "bot", "--role", "emperor")[0] == 2
 
 
+def test_a_token_is_told_with_its_end_and_whether_it_opens_anything(run: Run, signed: Any) -> None:
+    told = run("token", "create", "short", "--role", "viewer", "--expires-in-days", "1")[2]
+    assert "Token of short (viewer; ends 2" in told
+    identity = json.loads(run("token", "list", "--text", "short", "-o", "json")[1])[0]["id"]
+    run("token", "update", identity, "--disable")
+    told = run("token", "rotate", identity)[2]
+    assert "does not end; it is disabled" in told
+
+
+def test_logout_forgets_a_token_that_is_no_longer_known(run: Run, served: Any) -> None:
+    token = served.token("viewer")
+    assert run("login", served.url, "--token", token)[0] == 0
+    served.room.store.identities.revoke(served.room.store.identities.find_token(token).id)
+    assert run("me")[0] == 3
+    assert run("logout")[0] == 0
+    assert contexts.resolve().token is None
+
+
 def test_login_keeps_a_checked_token_for_its_user_only(run: Run, served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("login", served.url, "--token", "ist_wrong")[0] == 3
     assert contexts.load()["contexts"] == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Annotated, Any
 
@@ -63,7 +64,7 @@ def _by_browser(address: str) -> str:
 
 def logout() -> None:
     """End this command line's session on the server, and forget the secret of the current context."""
-    with client() as http:
+    with client() as http, contextlib.suppress(problems.Unauthenticated):  # it has ended there already: here it ends too
         http.call("DELETE", "/session")
     forgotten = contexts.forget_secret()
     show.note(f"Signed out; context {forgotten} has no secret any more." if forgotten else "Signed out; no context was in use.")
@@ -114,7 +115,10 @@ def _show_once(made: dict[str, Any], output: show.Format) -> None:
     if output is not TABLE:
         show.data(made, output)
         return
-    show.note(f"Token of {made['identity']['name']} ({made['identity']['role']}), shown this once:")
+    of = made["identity"]
+    ends = f"ends {show.moment(of['expires_at'])}" if of["expires_at"] else "does not end"
+    shut = "; it is disabled, and opens nothing until token update --enable" if of["disabled_at"] else ""
+    show.note(f"Token of {of['name']} ({of['role']}; {ends}{shut}), shown this once:")
     sys.stdout.write(made["token"] + "\n")
 
 
