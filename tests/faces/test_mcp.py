@@ -109,6 +109,17 @@ def test_stdio_starts_without_a_server_and_says_so_when_asked(tmp_path: Path) ->
             assert answer.is_error
             assert answer.structured_content["code"] == "server.unreachable"
             assert "instantstart serve" in answer.structured_content["hint"]
+            with pytest.raises(MCPError, match=r"127\.0\.0\.1:9 does not answer.*instantstart serve"):
+                await client.list_tools()
+
+    run(body)
+
+
+def test_stdio_with_a_token_that_is_not_known_says_so_in_the_list(served: Any, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with over_stdio(served, "ist_none", tmp_path) as client:
+            with pytest.raises(MCPError, match="The token is not known here"):
+                await client.list_tools()
 
     run(body)
 

@@ -18,7 +18,7 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, ListToolsResult, TextContent
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, InputRequiredResult, ListToolsResult, TextContent
 from mcp_types import Tool as WireTool
 
 import instantstart
@@ -67,8 +67,9 @@ def server(face: Face) -> Server[Any]:
     """An MCP server over ``face``."""
 
     async def on_list(context: Any, _params: Any) -> ListToolsResult:
-        _, toolsets = face.of(context)
-        routes = await face.routes()
+        with _told(INTERNAL_ERROR):  # the server is away, or does not know the token
+            _, toolsets = face.of(context)
+            routes = await face.routes()
         return ListToolsResult(tools=[_wire(tool, routes[tool.name]) for tool in catalog.chosen(toolsets) if tool.name in routes])
 
     async def on_call(context: Any, params: Any) -> CallToolResult | InputRequiredResult:
@@ -112,12 +113,13 @@ def _always(answer: Callable[[], Any]) -> Callable[[Any, Any], Awaitable[Any]]:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """A Problem as the protocol's own error: prompts and resources have no result that could carry it."""
+def _told(code: int = INVALID_PARAMS) -> Iterator[None]:
+    """A Problem as the protocol's own error: lists, prompts and resources have no result that could carry it."""
     try:
         yield
     except problems.Problem as problem:
-        raise MCPError(INVALID_PARAMS, problem.detail, data=problem.document()) from problem
+        sentence = f"{problem.detail} {problem.hint}" if problem.hint else problem.detail  # most clients show no more than this
+        raise MCPError(code, sentence, data=problem.document()) from problem
 
 
 def _wire(tool: Tool, route: Route) -> WireTool:
