@@ -155,7 +155,7 @@ def _made(told: Run, operation: str) -> list[dict[str, Any]]:
 
 
 def test_every_operation_ends_as_without_kills(runs: dict[str, Run]) -> None:
-    assert runs["killed"].kills >= 4
+    assert runs["killed"].kills >= 2, "both were killed at least once; how often is a matter of the machine's speed"
     assert set(runs["quiet"].ends.values()) == {"succeeded"}
     assert runs["killed"].ends == runs["quiet"].ends
     assert len(runs["killed"].ends) == 50

@@ -240,7 +240,8 @@ def test_node_health_and_nccl_read_and_change_nothing(place: Place) -> None:
     async def health() -> None:
         async with place.client("node-health", role="viewer") as client:
             agent = Follower("node-health", client)
-            node = (await client.call_tool("node_list", SELECTED)).structured_content["items"][0]["instance_id"]
+            listed = (await client.call_tool("node_list", SELECTED)).structured_content["items"]
+            node = next(n["instance_id"] for n in listed if n["status"] == "Running")  # one that was replaced lingers for a while
             async with agent.step(1, "logs_read", because="no pod failed"):
                 await agent.ask("node_health", **SELECTED)
                 assert (await agent.ask("diagnosis_get", **SELECTED, of="node", name=node))["standing"]
@@ -257,7 +258,8 @@ def test_node_health_and_nccl_read_and_change_nothing(place: Place) -> None:
     async def nccl() -> None:
         async with place.client("nccl", role="viewer") as client:
             agent = Follower("nccl", client)
-            node = (await client.call_tool("node_list", SELECTED)).structured_content["items"][0]["instance_id"]
+            listed = (await client.call_tool("node_list", SELECTED)).structured_content["items"]
+            node = next(n["instance_id"] for n in listed if n["status"] == "Running")  # one that was replaced lingers for a while
             async with agent.step(1):
                 assert (await agent.ask("diagnosis_get", **SELECTED, of="nccl", name="llm"))["standing"]
             async with agent.step(2):

@@ -213,7 +213,10 @@ class AwsGateway:
         self._lock = threading.Lock()
 
     def region(self, name: str | None = None) -> Aws:
-        """AWS in ``name``, or in the default region. Raises Invalid when neither is known, or when no partition has such a region."""
+        """AWS in ``name``, or in the default region. Raises Invalid when neither is known, or when the SDK has no such region.
+
+        The default region is whatever a person configured, and taken as it is where its partition is known.
+        """
         name = name or self.default_region
         if not name:
             raise problems.Invalid(
@@ -222,7 +225,13 @@ class AwsGateway:
         with self._lock:
             if name not in self._regions:
                 made = Aws(self._session, name)
-                made.partition  # noqa: B018 - asked for what it raises: a region of no partition is a wrong request
+                if name != self.default_region and name not in self._session.get_available_regions("ec2", partition_name=made.partition):
+                    raise problems.Invalid(
+                        "region.unknown",
+                        f"The AWS SDK knows no region {name!r}.",
+                        hint="If it is newer than this installation, make it the default region: set INSTANTSTART_REGION.",
+                        evidence={"region": name},
+                    )
                 self._regions[name] = made
             return self._regions[name]
 
