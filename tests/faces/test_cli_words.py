@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -199,8 +200,7 @@ def test_the_demo_ends_with_a_child_that_was_killed(monkeypatch: pytest.MonkeyPa
     child: Any = Child()
 
     def stay() -> None:
-        with Guard() as guard:
-            guard.watch(Process(child, tmp_path / "control-plane.log"))
+        with Guard() as guard, guard.watch(Process(child, tmp_path / "control-plane.log")):
             threading.Timer(0.05, lambda: setattr(child, "returncode", status)).start()
             demo._stay(guard)
 
@@ -208,3 +208,14 @@ def test_the_demo_ends_with_a_child_that_was_killed(monkeypatch: pytest.MonkeyPa
         stay()
     assert caught.value.code == "demo.process_ended"
     assert "control-plane.log" in str(caught.value.hint)
+
+
+def test_a_child_that_the_demo_ends_itself_is_no_loss(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(demo, "_GUARD_SECONDS", 0.01)
+    child: Any = Child()
+    with Guard() as guard:
+        with guard.watch(Process(child, tmp_path / "control-plane.log")):
+            pass
+        child.returncode = 0
+        time.sleep(0.1)  # many looks of the guard
+        assert guard.lost is None

@@ -91,9 +91,14 @@ class Guard:
         """The child that has ended."""
         return self._lost
 
-    def watch(self, process: Process) -> None:
-        """From now on its end is the demo's."""
+    @contextlib.contextmanager
+    def watch(self, process: Process) -> Iterator[None]:
+        """While this is open, its end is the demo's; the demo's own ending of it comes afterwards."""
         self._watched.append(process)
+        try:
+            yield
+        finally:
+            self._watched = [each for each in self._watched if each is not process]
 
     def __enter__(self) -> Guard:
         self._thread.start()
@@ -129,17 +134,16 @@ def sandbox(folder: Path, rate: float, port: int = SANDBOX_PORT, guard: Guard | 
     command = [sys.executable, "-m", "instantstart_sandbox", "serve", "--port", str(port), "--data", str(data), "--rate", str(rate)]
     with _child(command, os.environ, folder / "sandbox.log") as process:
         _await(process, '"ready": true')
-        if guard is not None:
-            guard.watch(process)
         told = json.loads((data / "credentials.json").read_text())
-        yield {
-            "AWS_ENDPOINT_URL": told["endpoint_url"],
-            "INSTANTSTART_HUB_URL": f"{told['endpoint_url']}/_hub",
-            "AWS_ACCESS_KEY_ID": told["access_key_id"],
-            "AWS_SECRET_ACCESS_KEY": told["secret_access_key"],
-            "AWS_REGION": told["region"],
-            "AWS_DEFAULT_REGION": told["region"],
-        }
+        with guard.watch(process) if guard is not None else contextlib.nullcontext():
+            yield {
+                "AWS_ENDPOINT_URL": told["endpoint_url"],
+                "INSTANTSTART_HUB_URL": f"{told['endpoint_url']}/_hub",
+                "AWS_ACCESS_KEY_ID": told["access_key_id"],
+                "AWS_SECRET_ACCESS_KEY": told["secret_access_key"],
+                "AWS_REGION": told["region"],
+                "AWS_DEFAULT_REGION": told["region"],
+            }
 
 
 @contextlib.contextmanager
@@ -156,10 +160,9 @@ def control_plane(folder: Path, port: int, rate: float, aws: Mapping[str, str], 
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "INSTANTSTART_"))}
     with _child([sys.executable, "-m", "instantstart", "serve"], {**kept, **aws, **mine}, folder / "control-plane.log") as process:
         _await(process, "Administrator's token")
-        if guard is not None:
-            guard.watch(process)
         lines = process.log.read_text().splitlines()
-        yield _after(lines, "InstantStart is ready: "), _after(lines, "Sign in once, within 10 minutes: ")
+        with guard.watch(process) if guard is not None else contextlib.nullcontext():
+            yield _after(lines, "InstantStart is ready: "), _after(lines, "Sign in once, within 10 minutes: ")
 
 
 def run_job(http: Client, tag: str) -> dict[str, Any]:
