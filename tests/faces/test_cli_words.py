@@ -16,6 +16,7 @@ import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import agreeing, demo, files, main, paths
+from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.demo import Guard, Process
 from instantstart.faces.cli.steps import How
 
@@ -219,3 +220,21 @@ def test_a_child_that_the_demo_ends_itself_is_no_loss(monkeypatch: pytest.Monkey
         child.returncode = 0
         time.sleep(0.1)  # many looks of the guard
         assert guard.lost is None
+
+
+@pytest.mark.parametrize(
+    "words", [["token", "revoke"], ["session", "revoke"], ["operation", "get"], ["diagnose", "node"], ["diagnose", "endpoint"]]
+)
+def test_a_name_is_one_part_of_the_address(words: list[str], run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(self: Client, path: str, **_: Any) -> Any:
+        asked.append(path)
+        raise problems.NotFound("a.b", "There is none.")
+
+    monkeypatch.setattr(Client, "get", answer)
+    monkeypatch.setattr(Client, "call", lambda self, method, path, **more: answer(self, path, **more))
+    monkeypatch.setenv("INSTANTSTART_TOKEN", "t")
+    cluster = ["--cluster", "demo"] if words[0] == "diagnose" else []
+    run(*words, "id-1/sessions?x", *cluster)
+    assert [path for path in asked if "id-1%2Fsessions%3Fx" in path] == asked != []

@@ -11,6 +11,7 @@ import typer
 from instantstart.base import problems
 from instantstart.faces.cli import browser, contexts, session, show
 from instantstart.faces.cli.client import Client
+from instantstart.faces.cli.paths import part
 from instantstart.faces.cli.session import TABLE, Output, client
 
 tokens = typer.Typer(help="People and agents who may enter, and their tokens (administrators).", no_args_is_help=True)
@@ -163,7 +164,7 @@ def update_token(
 ) -> None:
     """Rename, note, disable or enable, or give another role."""
     with client() as http:
-        changed = http.call("PATCH", f"/tokens/{identity}", body=_given_only(name=name, role=role, note=note, disabled=disabled))
+        changed = http.call("PATCH", f"/tokens/{part(identity)}", body=_given_only(name=name, role=role, note=note, disabled=disabled))
     if output is not TABLE:
         show.data(changed, output)
         return
@@ -174,14 +175,14 @@ def update_token(
 def rotate_token(identity: IdentityArgument, expires_in_days: ExpiresIn = None, output: Output = TABLE) -> None:
     """Make a new token in place of the old one, which ends at once. It is printed once and kept nowhere."""
     with client() as http:
-        _show_once(http.call("POST", f"/tokens/{identity}:rotate", body=_given_only(expires_in_days=expires_in_days)), output)
+        _show_once(http.call("POST", f"/tokens/{part(identity)}:rotate", body=_given_only(expires_in_days=expires_in_days)), output)
 
 
 @tokens.command("revoke")
 def revoke_token(identity: IdentityArgument, output: Output = TABLE) -> None:
     """End an identity, its token and its sessions at once and for good."""
     with client() as http:
-        ended = http.call("DELETE", f"/tokens/{identity}")
+        ended = http.call("DELETE", f"/tokens/{part(identity)}")
     if output is TABLE:
         show.note(f"{ended['name']}: revoked.")
         return
@@ -210,7 +211,7 @@ def list_sessions(
 def revoke_session(session_id: Annotated[str, typer.Argument(help="Id of the session.")]) -> None:
     """End one session at once, with what it holds open."""
     with client() as http:
-        http.call("DELETE", f"/sessions/{session_id}")
+        http.call("DELETE", f"/sessions/{part(session_id)}")
     show.note(f"{session_id}: ended.")
 
 
@@ -218,7 +219,7 @@ def revoke_session(session_id: Annotated[str, typer.Argument(help="Id of the ses
 def revoke_sessions(identity: IdentityArgument, output: Output = TABLE) -> None:
     """End every session of an identity at once; its token stays."""
     with client() as http:
-        told = http.call("DELETE", f"/tokens/{identity}/sessions")
+        told = http.call("DELETE", f"/tokens/{part(identity)}/sessions")
     if output is TABLE:
         show.note(f"{told['ended']} sessions ended.")
         return

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from instantstart.base import terminal
-from instantstart.faces.cli import show
+from instantstart.faces.cli import paths, show
 from instantstart.faces.cli.session import TABLE, ClusterArgument, Output, chosen_cluster, client
 from instantstart.faces.cli.steps import cluster_path
 
@@ -34,7 +34,7 @@ def node(
     output: Output = TABLE,
 ) -> None:
     """Say what is wrong with a node."""
-    _ask(cluster, f"/nodes/{node}/diagnosis", output, detail=detail)
+    _ask(cluster, f"/nodes{paths.joined(node)}/diagnosis", output, detail=detail)
 
 
 @app.command()
@@ -47,7 +47,7 @@ def job(
     output: Output = TABLE,
 ) -> None:
     """Say why a training job does not run, or failed."""
-    _ask(cluster, f"/training-jobs/{kind}/{namespace}/{name}/diagnosis", output, detail=detail)
+    _ask(cluster, f"/training-jobs{paths.joined(kind, namespace, name)}/diagnosis", output, detail=detail)
 
 
 @app.command()
@@ -59,7 +59,7 @@ def endpoint(
     output: Output = TABLE,
 ) -> None:
     """Say why a managed endpoint does not answer."""
-    _ask(cluster, f"/inference-endpoints/{namespace}/{name}/diagnosis", output, detail=detail)
+    _ask(cluster, f"/inference-endpoints{paths.joined(namespace, name)}/diagnosis", output, detail=detail)
 
 
 @app.command()
@@ -71,7 +71,7 @@ def deployment(
     output: Output = TABLE,
 ) -> None:
     """Say why a model deployment does not answer."""
-    _ask(cluster, f"/model-deployments/{namespace}/{name}/diagnosis", output, detail=detail)
+    _ask(cluster, f"/model-deployments{paths.joined(namespace, name)}/diagnosis", output, detail=detail)
 
 
 @app.command()

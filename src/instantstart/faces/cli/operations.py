@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from instantstart.faces.cli import show, watch
+from instantstart.faces.cli.paths import part
 from instantstart.faces.cli.session import TABLE, Output, Wait, client
 
 app = typer.Typer(help="What runs and what ran: look, follow, retry, cancel.", no_args_is_help=True)
@@ -42,7 +43,7 @@ def _stage(operation: show.Row) -> str | None:
 def get(operation_id: Id, output: Output = TABLE) -> None:
     """Show one operation with its stages."""
     with client() as http:
-        operation = http.get(f"/operations/{operation_id}")
+        operation = http.get(f"/operations/{part(operation_id)}")
     if output is not TABLE:
         show.data(operation, output)
         return
@@ -63,7 +64,7 @@ def events(
     found: list[Any] = []
     with client() as http:
         while True:
-            page = http.get(f"/operations/{operation_id}/events", after=after, limit=500)
+            page = http.get(f"/operations/{part(operation_id)}/events", after=after, limit=500)
             found.extend(page["items"])
             if len(page["items"]) < 500:
                 break
@@ -76,7 +77,7 @@ def events(
 def watch_operation(operation_id: Id, output: Output = TABLE) -> None:
     """Follow an operation to its end. Ctrl-C stops watching, not the operation."""
     with client() as http:
-        last = watch.follow(http, http.get(f"/operations/{operation_id}"), output)
+        last = watch.follow(http, http.get(f"/operations/{part(operation_id)}"), output)
     raise typer.Exit(watch.verdict(last, output))
 
 
@@ -106,7 +107,7 @@ def reject(operation_id: Id, output: Output = TABLE) -> None:
 
 def _act(operation_id: str, verb: str, wait: bool, output: show.Format) -> None:
     with client() as http:
-        operation = http.call("POST", f"/operations/{operation_id}:{verb}")
+        operation = http.call("POST", f"/operations/{part(operation_id)}:{verb}")
         if wait:
             raise typer.Exit(watch.verdict(watch.follow(http, operation, output), output))
     if output is TABLE:
