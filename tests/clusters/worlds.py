@@ -8,7 +8,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +18,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from tests.aws import ledgers
+from tests.clusters import forks
 
 ROOT = Path(__file__).parents[2]
 REGION = "us-west-2"
@@ -33,18 +33,14 @@ class SandboxProcess:
 
     def __init__(self, folder: Path, rate: float = 1.0) -> None:
         self.folder, self.rate, self.port = folder, rate, 0
-        self.child: subprocess.Popen[str] | None = None
+        self.child: forks.Fork | None = None
         self._clients: dict[tuple[str, str], Any] = {}
 
     def start(self) -> None:
         """Start it, or start it again on the saved state."""
-        command = [sys.executable, "-m", "instantstart_sandbox", "serve", "--port", str(self.port), "--data", str(self.folder / "sandbox")]
+        arguments = ["serve", "--port", str(self.port), "--data", str(self.folder / "sandbox"), "--rate", str(self.rate)]
         log = self.folder / "sandbox.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w") as output:
-            self.child = subprocess.Popen(
-                [*command, "--rate", str(self.rate)], stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
-            )
+        self.child = forks.start("instantstart_sandbox", arguments, log)
         wait_for(log, '"ready": true', self.child)
         told = json.loads((self.folder / "sandbox" / "credentials.json").read_text())
         self.endpoint = str(told["endpoint_url"])
@@ -149,7 +145,7 @@ class SandboxProcess:
         return max((entry["seq"] for entry in self.ask("journal")), default=0)
 
 
-def wait_for(log: Path, sign: str, child: subprocess.Popen[str], times: int = 1) -> None:
+def wait_for(log: Path, sign: str, child: subprocess.Popen[str] | forks.Fork, times: int = 1) -> None:
     """Until ``sign`` stands in the log of a child."""
     until = time.monotonic() + READY_SECONDS
     while time.monotonic() < until:
