@@ -265,12 +265,9 @@ def first_admin(room: Room) -> str | None:
 def mcp(url: str, token: str | None, toolsets: str | None) -> int:
     """Serve MCP on standard input and output for the control plane at ``url``."""
     log.configure("WARNING")
-    from instantstart.faces.mcp import catalog, server, tool
+    from instantstart.faces.mcp import catalog, server
 
-    try:
-        wanted = catalog.parse_toolsets(toolsets)
-    except ValueError as error:
-        raise problems.Invalid("tool.toolsets", f"Toolsets are {', '.join((*tool.Toolset, *tool.Area))}, or all.") from error
+    wanted = catalog.parse_toolsets(toolsets)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.stdio(url, token, wanted))
     return 0

@@ -201,7 +201,7 @@ def test_toolsets_narrow_and_widen_what_is_listed(served: Any) -> None:
     seen: dict[str, set[str]] = {}
 
     async def body() -> None:
-        for query in ("", "?toolsets=read", "?toolsets=all", "?toolsets=nonsense"):
+        for query in ("", "?toolsets=read", "?toolsets=all", "?toolsets=read,operate,"):
             async with over_http(served, token, query=query) as client:
                 seen[query] = {tool.name for tool in (await client.list_tools()).tools}
 
@@ -209,7 +209,64 @@ def test_toolsets_narrow_and_widen_what_is_listed(served: Any) -> None:
     assert "cluster_create" in seen[""]
     assert "cluster_create" not in seen["?toolsets=read"]
     assert seen["?toolsets=read"] < seen[""] <= seen["?toolsets=all"]
-    assert seen["?toolsets=nonsense"] == seen[""]
+    assert seen["?toolsets=read,operate,"] == seen[""]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("?toolsets=nonsense", "no toolset nonsense. Toolsets are read, operate, admin, core, .*, or all"),
+        ("?toolsets=read,trainig", "no toolset trainig.*Did you mean training"),
+        ("?toolsets=all,read", "no toolset all"),
+        ("?toolset=all", "the name is toolsets. Write .toolsets=all"),
+    ],
+)
+def test_a_toolset_that_is_none_is_refused_and_not_taken_for_the_default(served: Any, query: str, says: str) -> None:
+    async def body() -> None:
+        async with over_http(served, served.token("admin"), query=query) as client:
+            with pytest.raises(MCPError, match=says) as told:
+                await client.list_tools()
+            assert told.value.error.data["code"] == "tool.toolsets"
+            called = await client.call_tool("cluster_list", {})
+            assert called.is_error
+            assert called.structured_content["code"] == "tool.toolsets"
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "meant", "missing"),
+    [
+        ("operation_get", {"id": "op_1"}, {"/id": "operation_id"}, []),
+        ("cluster_create", {"name": "x", "Zone": "use1-az1"}, {"/Zone": "zone", "/name": "tag"}, []),
+        ("cluster_create", {"nodes": 2}, {"/nodes": None}, ["/zone"]),
+        ("operation_wait", {"operationId": "op_1", "timeout": 5}, {"/operationId": "operation_id", "/timeout": None}, []),
+    ],
+)
+def test_a_wrong_name_is_told_with_the_right_ones(
+    served: Any, tool: str, arguments: dict[str, Any], meant: dict[str, str | None], missing: list[str]
+) -> None:
+    async def body() -> None:
+        async with over_http(served, served.token("operator", "agent")) as client:
+            answer = (await client.call_tool(tool, arguments)).structured_content
+            told = {each["pointer"]: each["message"] for each in answer["fields"]}
+            assert list(told) == [*meant, *missing]
+            for pointer, name in meant.items():
+                assert (f"did you mean {name}?" in told[pointer]) if name else ("did you mean" not in told[pointer])
+            assert answer["hint"].startswith(f"The arguments of {tool}: ")
+
+    run(body)
+
+
+def test_a_tool_that_is_not_shown_is_told_with_its_toolset(served: Any) -> None:
+    async def body() -> None:
+        async with over_http(served, served.token("operator", "agent")) as client:
+            elsewhere = (await client.call_tool("training_job_submit", {})).structured_content
+            assert "toolsets=operate,training" in elsewhere["hint"]
+            mistyped = (await client.call_tool("cluster_lst", {})).structured_content
+            assert "Did you mean cluster_list?" in mistyped["hint"]
+
+    run(body)
 
 
 def test_the_playbooks_are_prompts_and_resources(served: Any) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import contexts, show
-from instantstart.faces.mcp import catalog, tool
+from instantstart.faces.mcp import catalog
 
 app = typer.Typer(help="Configurations for AI agents.", no_args_is_help=True)
 #: beside the package in a wheel; beside ``src`` in a checkout
@@ -57,19 +57,11 @@ def config(
 ) -> None:
     """Print a configuration. It takes the token from INSTANTSTART_TOKEN: make one with `instantstart token create NAME --kind agent`."""
     address = contexts.check_url(url) if url else contexts.resolve().url
-    _check(toolsets)
+    catalog.parse_toolsets(toolsets)  # a word that no server knows is refused here already
     made = json.loads(_template(_FILES[agent]))
     made["mcpServers"]["instantstart"] = _server(way, address, toolsets)
     show.data(made, show.Format.json)
     show.note(f"Put this into {_GOES_TO[agent]}.")
-
-
-def _check(toolsets: str | None) -> None:
-    """A word that the server does not know would quietly be taken for none."""
-    try:
-        catalog.parse_toolsets(toolsets)
-    except ValueError as error:
-        raise problems.Invalid("tool.toolsets", f"Toolsets are {', '.join((*tool.Toolset, *tool.Area))}, or all.") from error
 
 
 def _template(name: str) -> str:

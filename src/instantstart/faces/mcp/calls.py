@@ -9,6 +9,7 @@ from typing import Any
 from mcp_types import InputRequiredResult
 
 from instantstart.base import problems
+from instantstart.faces.mcp import arguments as names
 from instantstart.faces.mcp import asking, projections
 from instantstart.faces.mcp.rest import API, Rest
 from instantstart.faces.mcp.schemas import Json, Route
@@ -25,6 +26,7 @@ _AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked"})
 async def call(tool: Tool, route: Route, rest: Rest, context: Any, params: Any) -> Json | InputRequiredResult:
     """What the tool answers; or the question that the client is to put before its user. Raises the Problem that the route tells."""
     arguments = dict(params.arguments or {})
+    names.check(tool, route, arguments)
     if tool.name == "operation_wait":
         return projections.shaped(tool.shape, await _wait(rest, context, route, arguments))
     answer, approval = asking.answered(params)

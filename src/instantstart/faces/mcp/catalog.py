@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from instantstart.base import problems
+from instantstart.faces.mcp.projections import plain
 from instantstart.faces.mcp.tool import Area, Tool, Toolset
 from instantstart.faces.mcp.tools import capacity, core, features, inference, storage, training
+from instantstart.faces.mcp.words import nearest
+
+#: the word for every tool
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -57,14 +63,39 @@ def chosen(choice: Choice) -> tuple[Tool, ...]:
 
 
 def parse_toolsets(text: str | None) -> Choice:
-    """``"read,operate,capacity"`` as a choice; ``all`` is every tool, nothing is the default. Raises ValueError for an unknown word.
+    """``"read,operate,capacity"`` as a choice; ``all`` is every tool, nothing is the default. Raises Invalid for an unknown word.
 
     Areas are added to the core; without a word of read, operate or admin, both of the default are meant.
     """
-    if not text:
+    words = [word.strip() for word in (text or "").split(",") if word.strip()]
+    if not words:
         return DEFAULT
-    if text == "all":
+    if words == [ALL]:
         return Choice(frozenset(Toolset), frozenset(Area))
-    words = [word.strip() for word in text.split(",")]
+    unknown = [word for word in words if word not in {*Toolset, *Area}]
+    if unknown:
+        raise _unknown(unknown)
     toolsets = frozenset(Toolset(word) for word in words if word not in set(Area))
     return Choice(toolsets or DEFAULT.toolsets, frozenset({Area.core, *(Area(word) for word in words if word in set(Area))}))
+
+
+def toolsets_of(query: Mapping[str, str]) -> Choice:
+    """The choice that an address makes with ``?toolsets=``. Raises Invalid, too, for a name that was meant to be this one."""
+    meant = [name for name in query if name != "toolsets" and nearest(name, ("toolsets",))]
+    if meant:
+        told = [problems.Violation(f"/{name}", f"{name} is not read here: the name is toolsets.") for name in meant]
+        raise problems.Invalid("tool.toolsets", " ".join(v.message for v in told), hint=f"Write ?toolsets={query[meant[0]]}.", fields=told)
+    return parse_toolsets(query.get("toolsets"))
+
+
+def _unknown(words: list[str]) -> problems.Invalid:
+    """The refusal of words that are no toolset: who is shown other tools than he asked for finds out too late."""
+    told = ", ".join(plain(word, 40) for word in words)
+    known = (*Toolset, *Area)
+    meant = [found for word in words if (found := nearest(word, known))]
+    return problems.Invalid(
+        "tool.toolsets",
+        f"There is no toolset {told}. Toolsets are {', '.join(known)}, or {ALL}.",
+        hint=f"Did you mean {', '.join(dict.fromkeys(meant))}?" if meant else "Separate several with commas, such as read,training.",
+        fields=[problems.Violation("/toolsets", f"{plain(word, 40)} is no toolset.") for word in words],
+    )

@@ -29,10 +29,6 @@ class Rest:
         given = {name: value for name, value in arguments.items() if value is not None}
         if route.takes_selected and "cluster" not in given:
             given["cluster"] = await self._selected()
-        unknown = sorted(set(given) - route.path_names - route.query_names) if not route.has_body else []
-        if unknown:
-            told = [problems.Violation(f"/{name}", f"{name} is not an argument of this tool.") for name in unknown]
-            raise problems.Invalid("request.invalid", " ".join(v.message for v in told), title="The request is not valid", fields=told)
         body = {name: value for name, value in given.items() if name not in route.path_names | route.query_names}
         query = {name: _as_query(value) for name, value in given.items() if name in route.query_names}
         return await self.send(route.method, _path(route, given), query=query, body=body if route.has_body else None)

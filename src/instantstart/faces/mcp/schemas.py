@@ -34,6 +34,8 @@ class Route:
     query_names: frozenset[str]
     has_body: bool
     schema: Json
+    #: every argument that may be given, those that a model is not shown included
+    accepts: frozenset[str] = frozenset()
 
     @property
     def takes_selected(self) -> bool:
@@ -72,12 +74,14 @@ def _route(openapi: Mapping[str, Any], method: str, path: str, operation: Json, 
         if parameter.get("required") and not selected:
             required.append(name)
     body = operation.get("requestBody")
+    accepts = places["path"] | places["query"]
     if body:
         asked = lean(body["content"]["application/json"]["schema"], openapi)
         properties.update({name: _flat(schema) for name, schema in asked.get("properties", {}).items() if name not in tool.hides})
         required.extend(asked.get("required", ()))
+        accepts |= set(asked.get("properties", ()))
     schema = {"type": "object", "properties": properties} | ({"required": required} if required else {})
-    return Route(method, path, frozenset(places["path"]), frozenset(places["query"]), bool(body), schema)
+    return Route(method, path, frozenset(places["path"]), frozenset(places["query"]), bool(body), schema, frozenset(accepts))
 
 
 def _flat(schema: Json) -> Json:

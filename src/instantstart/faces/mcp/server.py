@@ -23,7 +23,7 @@ from mcp_types import Tool as WireTool
 
 import instantstart
 from instantstart.base import log, problems
-from instantstart.faces.mcp import calls, catalog, hints, projections, skills
+from instantstart.faces.mcp import arguments, calls, catalog, hints, projections, skills
 from instantstart.faces.mcp.rest import Rest
 from instantstart.faces.mcp.schemas import Json, Route, bind
 from instantstart.faces.mcp.tool import Tool
@@ -52,15 +52,11 @@ class Face:
         return self._routes
 
     def of(self, context: Any) -> tuple[Rest, catalog.Choice]:
-        """Whom this call is for, and which tools it may list: from the HTTP request, or this process's own."""
+        """Whom this call is for, and which tools it may list: from the HTTP request, or this process's own. Raises Invalid."""
         request = context.request
         if request is None:
             return Rest(self.http, self.authorization), self.toolsets
-        try:
-            toolsets = catalog.parse_toolsets(request.query_params.get("toolsets"))
-        except ValueError:
-            toolsets = self.toolsets
-        return Rest(self.http, request.headers.get("authorization")), toolsets
+        return Rest(self.http, request.headers.get("authorization")), catalog.toolsets_of(request.query_params)
 
 
 def server(face: Face) -> Server[Any]:
@@ -119,6 +115,7 @@ def _told(code: int = INVALID_PARAMS) -> Iterator[None]:
         yield
     except problems.Problem as problem:
         sentence = f"{problem.detail} {problem.hint}" if problem.hint else problem.detail  # most clients show no more than this
+        code = INVALID_PARAMS if isinstance(problem, problems.Invalid) else code
         raise MCPError(code, sentence, data=problem.document()) from problem
 
 
@@ -131,9 +128,7 @@ async def _call(face: Face, context: Any, params: Any) -> Json | InputRequiredRe
     rest, toolsets = face.of(context)
     route = (await face.routes()).get(params.name)
     if tool is None or route is None or tool not in catalog.chosen(toolsets):
-        raise problems.NotFound(
-            "tool.unknown", f"There is no tool {projections.plain(str(params.name), 80)} in this set.", hint="tools/list shows them."
-        )
+        raise arguments.unknown_tool(str(params.name), tool, catalog.chosen(toolsets))
     return await calls.call(tool, route, rest, context, params)
 
 
