@@ -15,7 +15,7 @@ _OURS = re.compile(r"[0-9a-f]{63,64}")
 KNOWN_BREACHES = {
     "ec2:CreateVpcEndpoint": "EC2 answers states in small letters (its API reference); the model's enum has capitals",
     "ec2:DescribeVpcEndpoints": "the same",
-    "ec2:DescribeInternetGateways": "an attached gateway is available (API_InternetGatewayAttachment, boto3#3724); the enum has no such word",
+    "ec2:DescribeInternetGateways": "an attached gateway is available (API_InternetGatewayAttachment, boto3#3724), the enum has no such",
 }
 #: SageMaker's model has a pattern for zones that no zone of GovCloud fits; its answers name them all the same
 _GOV_ZONE = re.compile(
