@@ -8,7 +8,7 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.inference.deployments import objects, rules, specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, first_answers, server_checks, servers, serving, workload_rollouts
+from instantstart.ensure import autoscalers, first_answers, server_checks, servers, serving, serving_budgets, workload_rollouts
 from instantstart.ensure.servers import Settled
 from instantstart.ensure.sites import site
 from instantstart.kube.client import Door, KubeCluster
@@ -79,25 +79,16 @@ def set_replicas(room: Room, run: Run) -> Outcome:
     kube, spec = site(room, run.spec).kube(room), run.spec
     live = kube.get("Deployment", spec.name, spec.namespace)
     if live["spec"].get("replicas", 1) == spec.replicas:
-        return _budgeted(kube, live, spec.replicas, already=True)
+        serving_budgets.keep(kube, live, spec.replicas)
+        return Done({"replicas": spec.replicas}, already=True)
     owner = autoscalers.owner(kube, spec.namespace, "Deployment", spec.name)
     if owner is not None and run.workflow == "model_deployment.scale":
         raise rules.scaled_by(spec.name, owner)
     if owner is not None:
         return Done(already=True, note=f"{owner} owns the replicas.")
     kube.patch("Deployment", spec.name, {"spec": {"replicas": spec.replicas}}, namespace=spec.namespace, subresource="scale")
-    return _budgeted(kube, live, spec.replicas, already=False)
-
-
-def _budgeted(kube: KubeCluster, live: dict[str, Any], replicas: int, *, already: bool) -> Done:
-    """The disruption budget follows: there for more than one replica, and only then."""
-    marks, metadata = serving.marks(live), live["metadata"]
-    there = kube.find("PodDisruptionBudget", metadata["name"], metadata["namespace"])
-    if replicas > 1 and there is None and marks is not None:
-        kube.apply(servers.budget_of(metadata["name"], metadata["namespace"], marks))
-    if replicas <= 1 and there is not None and serving.is_ours(there):
-        kube.delete("PodDisruptionBudget", metadata["name"], metadata["namespace"])
-    return Done({"replicas": replicas}, already=already)
+    serving_budgets.keep(kube, live, spec.replicas)
+    return Done({"replicas": spec.replicas})
 
 
 def roll_out(room: Room, run: Run) -> Outcome:

@@ -8,7 +8,7 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.inference.pools import objects, rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import first_answers, pool_guard, pools, server_checks, serving, workload_rollouts
+from instantstart.ensure import first_answers, pool_guard, pools, server_checks, serving, serving_budgets, workload_rollouts
 from instantstart.ensure.servers import Settled
 from instantstart.ensure.sites import site
 from instantstart.kube.client import Door, KubeCluster
@@ -43,11 +43,11 @@ def apply(room: Room, run: Run) -> Outcome:
     settled = Settled.of(run.learned["check"]["settled"])
     server = server_checks.server(spec, server_checks.mean(spec, room.settings), settled)
     live = kube.find("Deployment", server.name, server.namespace)
-    if live is not None and serving.asked(live):
-        return Done({"name": server.name}, already=True)  # its settings do not change: its workers would
+    stands = live is not None and bool(serving.asked(live))
     for resource in objects.make(spec, server, settled, spec.workers):
-        kube.apply(resource)
-    return Done({"name": server.name})
+        if not (stands and resource["kind"] == "Deployment"):  # its settings do not change: its workers would
+            kube.apply(resource)
+    return Done({"name": server.name}, already=stands)
 
 
 def roll_out(room: Room, run: Run) -> Outcome:
@@ -111,6 +111,7 @@ def resize(room: Room, run: Run) -> Outcome:
     kube, spec = site(room, run.spec).kube(room), run.spec
     live = pools.get(kube, spec.namespace, spec.name).live
     present = int(live["spec"].get("replicas", 1))
+    serving_budgets.keep(kube, live, spec.workers)
     if present == spec.workers:
         return Done({"workers": spec.workers}, already=True)
     metadata = {"resourceVersion": live["metadata"]["resourceVersion"]}
