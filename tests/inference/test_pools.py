@@ -193,6 +193,20 @@ def test_a_scale_in_that_was_cut_off_gives_its_marked_workers_back(warm: Stand) 
     assert len(pool(warm).free()) == SIZE
 
 
+def test_the_disruption_budget_follows_the_size_and_a_creation_that_was_cut_off_makes_it(warm: Stand) -> None:
+    def there() -> bool:
+        return warm.kube.find("PodDisruptionBudget", POOL, NS) is not None
+
+    assert there()
+    assert run(warm, "model_pool.scale", workers=1).status == "succeeded"
+    assert not there()
+    assert run(warm, "model_pool.scale", until="resize", workers=SIZE).stages["resize"].done
+    assert there()
+    warm.kube.delete("PodDisruptionBudget", POOL, NS)  # as a kill between the two writes leaves it
+    assert run(warm, "model_pool.create", until="objects", workers=SIZE, **SLEEPER).stages["objects"].done
+    assert there()
+
+
 # --- what dies
 
 
