@@ -11,6 +11,7 @@ import ctypes
 import datetime as dt
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 5
 #: parameters of mallopt(3)
 _M_TRIM_THRESHOLD, _M_ARENA_MAX = -1, -8
+#: connections, and what the engine, the database and the clusters take beside them
+_FILES = 16384
 ADMIN_FILE = "admin-token"
 ADDRESS_FILE = "address"
 
@@ -119,6 +122,7 @@ def serve(given: Mapping[str, Any]) -> int:
     tracing.configure(chosen.otlp_endpoint, chosen.trace_ratio, version=instantstart.__version__, replica=chosen.replica_id)
     os.umask(0o077)
     _keep_little()
+    _may_open_many()
     gc.disable()  # until all is imported: nothing of it is garbage, and starting takes a tenth less
     listening = listen(chosen.host, chosen.port)
     with contextlib.closing(listening):
@@ -153,6 +157,14 @@ def _keep_little() -> None:
         libc.mallopt(_M_TRIM_THRESHOLD, 64 * 1024)
 
 
+def _may_open_many() -> None:
+    """Each connection is a file; where the system would let us have more than the usual 1,024, take them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def with_given(loaded: Settings, given: Mapping[str, Any]) -> Settings:
     """``loaded`` with what the command line said. Raises Invalid naming the option."""
     try:
@@ -181,7 +193,7 @@ def listen(host: str, port: int) -> socket.socket:
 def _run(room: Room, app: FastAPI, listening: socket.socket) -> int:
     import uvicorn
 
-    from instantstart.faces.api import wire
+    from instantstart.faces.api import crowd, wire
 
     class Server(uvicorn.Server):
         """uvicorn that says when it is ready, whose signals end it with status 0, and that serves on while a balancer turns away."""
@@ -210,7 +222,8 @@ def _run(room: Room, app: FastAPI, listening: socket.socket) -> int:
     proxies = [each.strip() for each in room.settings.trusted_proxies.split(",") if each.strip()]
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, ws_max_size=65536,
-        proxy_headers=bool(proxies), forwarded_allow_ips=proxies, http=wire.Bounded,
+        proxy_headers=bool(proxies), forwarded_allow_ips=proxies,
+        http=wire.within(crowd.of_settings(room.settings)),
     )  # fmt: skip
     server = Server(config)
     server.run(sockets=[listening])

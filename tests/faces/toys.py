@@ -24,6 +24,7 @@ from instantstart.base.settings import Settings
 from instantstart.capabilities.doors import DryRun, IdempotencyKey, Operator, RoomDep, Viewer
 from instantstart.faces.api import wire
 from instantstart.faces.api.app import build
+from instantstart.faces.api.crowd import Crowd
 from instantstart.faces.mcp.mount import Mount
 from instantstart.operations.record import Operation, OperationStatus, StageStatus, StageView
 from instantstart.store.records import EventRow, OperationFilter, Page
@@ -138,8 +139,9 @@ def crash(cluster: str, _caller: Viewer) -> None:
 
 def house(folder: Path, routers: tuple[APIRouter, ...] = (toys,), **more: Any) -> tuple[FastAPI, Any]:
     """An app and its room."""
+    open_at_once = more.pop("max_open_per_identity", 100)
     room = SimpleNamespace(
-        settings=Settings(data_dir=folder, allowed_hosts="console.example:8443, behind.example"),
+        settings=Settings(data_dir=folder, allowed_hosts="console.example:8443, behind.example", max_open_per_identity=open_at_once),
         clock=Clock(),
         store=store.open(None, folder),
         engine=ToyEngine(),
@@ -162,19 +164,20 @@ class Running:
 
 
 @contextlib.contextmanager
-def listening(folder: Path) -> Iterator[Running]:
-    """A toy house behind a real socket, with MCP mounted as the composition root mounts it."""
+def listening(folder: Path, crowd: Crowd | None = None) -> Iterator[Running]:
+    """A toy house behind a real socket, with MCP mounted as the composition root mounts it. ``crowd``: of its connections."""
     mount = Mount()
     app, room = house(folder, mounts={"/mcp": mount}, lifespans=[mount.lifespan])
     mount.connect(app, app.openapi)
-    with behind_a_socket(app, room) as running:
+    with behind_a_socket(app, room, crowd) as running:
         yield running
 
 
 @contextlib.contextmanager
-def behind_a_socket(app: FastAPI, room: Any) -> Iterator[Running]:
+def behind_a_socket(app: FastAPI, room: Any, crowd: Crowd | None = None) -> Iterator[Running]:
     """``app`` on a free port of the loopback; the store is closed at the end."""
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2, http=wire.Bounded))
+    http = wire.within(Crowd() if crowd is None else crowd)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2, http=http))
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [made]}, daemon=True)

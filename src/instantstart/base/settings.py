@@ -48,6 +48,20 @@ class Settings(BaseModel):
     rate_limit_burst: int = Field(
         default=2000, ge=10, description="What an identity may ask at once after a quiet time, in the same measure."
     )
+    max_connections: int = Field(
+        default=1000,
+        ge=0,
+        description="Connections that a replica keeps open at once, streams among them; where more come, those that wait idly are closed, "
+        "and with none of these new ones are answered 503 with Retry-After. 0: no limit.",
+    )
+    max_connections_per_address: int = Field(
+        default=250, ge=0, description="The same for each address, but for trusted_proxies, which stand for many. 0: no limit."
+    )
+    max_open_per_identity: int = Field(
+        default=100,
+        ge=0,
+        description="Requests and streams that an identity may have open at once in a replica; more are answered 429. 0: no limit.",
+    )
     audit_retention_days: int = Field(default=365, ge=0, description="Days that lines of the audit log are kept; 0: for ever.")
     oidc_issuer: str = Field(
         default="",

@@ -2729,7 +2729,7 @@ export interface paths {
         };
         /**
          * Is the process alive
-         * @description Answers as long as the process serves requests; looks at nothing.
+         * @description Answers as long as the process serves requests; looks at nothing, and waits for no thread.
          */
         get: operations["health_get"];
         put?: never;

@@ -102,9 +102,10 @@ def build(
 
 
 def _wrap(app: FastAPI, room: Room) -> None:
-    """Layers, innermost first: admission, limits, authentication, limits, audit, timing, compression, gate, following."""
+    """Layers, innermost first: admission, requests at once, limits, authentication, limits, audit, timing, compression, gate, following."""
     auditor, finder = audit.Auditor(_audit_writer(room)), room.store.identities
     app.add_middleware(admission.Admission, finder=finder)
+    app.add_middleware(limits.AtOnce, most=room.settings.max_open_per_identity)
     app.add_middleware(limits.Limiter, buckets=limits.of_identities(room.settings), key=limits.identity_key)
     app.add_middleware(Authentication, finder=finder)
     app.add_middleware(limits.Limiter, buckets=limits.of_addresses(room.settings), key=limits.address_key)

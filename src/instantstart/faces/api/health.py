@@ -24,8 +24,8 @@ class Health:
 
 
 @router.get("/healthz", operation_id="health_get", summary="Is the process alive")
-def get_health() -> Health:
-    """Answers as long as the process serves requests; looks at nothing."""
+async def get_health() -> Health:
+    """Answers as long as the process serves requests; looks at nothing, and waits for no thread."""
     return Health("ok")
 
 

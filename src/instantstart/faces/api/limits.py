@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +22,8 @@ from instantstart.faces.api.problems import HttpProblem
 READ_PRICE, WRITE_PRICE = 1.0, 5.0
 #: people behind one proxy or port forwarding share an address
 ADDRESS_SHARES = 4.0
+#: when to ask again where too much is open
+_OPEN_SECONDS = 5
 _COUNTED = ("/api", "/mcp", "/openapi.json", "/metrics")
 
 
@@ -99,6 +101,33 @@ class Limiter:
         await self._app(scope, receive, send)
 
 
+class AtOnce:
+    """ASGI layer: an identity has only so many requests and streams open at the same time. ``most`` 0: no limit.
+
+    What a tool asks inside belongs to the call of MCP, which was counted.
+    """
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app, self._most = app, most
+        self._open: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        key = identity_key(scope) if scope["type"] in ("http", "websocket") and not origin.is_inner(scope) else None
+        if not self._most or key is None:
+            await self._app(scope, receive, send)
+            return
+        if self._open[key] >= self._most:
+            await refuse(too_many_open(self._most), scope, receive, send)
+            return
+        self._open[key] += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key]
+
+
 def price_of(scope: Scope) -> float:
     """What a request costs: reading is cheap, changing is dear. A call of MCP is counted by what its tool asks inside."""
     dear = scope.get("method") in MUTATING and not scope["path"].startswith("/mcp")
@@ -115,4 +144,16 @@ def too_many(seconds: float) -> HttpProblem:
         "Administrators set INSTANTSTART_RATE_LIMIT_PER_SECOND.",
     )
     problem.retry_after_seconds = whole
+    return problem
+
+
+def too_many_open(most: int) -> HttpProblem:
+    """429 with Retry-After."""
+    problem = HttpProblem(
+        429,
+        f"{most} requests and streams of this identity are open already.",
+        hint="Close streams that nobody reads, or give each program a token of its own. Administrators set "
+        "INSTANTSTART_MAX_OPEN_PER_IDENTITY.",
+    )
+    problem.retry_after_seconds = _OPEN_SECONDS
     return problem

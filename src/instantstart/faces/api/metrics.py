@@ -39,8 +39,11 @@ def get_metrics(room: RoomDep, _caller: Viewer) -> Response:
     return Response(b"".join(map(generate_latest, (metrics.REGISTRY, now, _PROCESS))), media_type=CONTENT_TYPE)
 
 
-def note_route(request: HTTPConnection) -> None:
-    """A dependency of every route: its pattern, for the layer outside, which does not see how the request was routed."""
+async def note_route(request: HTTPConnection) -> None:
+    """A dependency of every route: its pattern, for the layer outside, which does not see how the request was routed.
+
+    In the loop, so that it waits for no thread.
+    """
     pattern = str(getattr(request.scope.get("route"), "path", "other"))
     prefixed = request.scope["path"].startswith(_PREFIX) and not pattern.startswith(_PREFIX)  # a router's routes do not know theirs
     caller = getattr(request.state, "caller", None)

@@ -12,8 +12,11 @@ from instantstart.base import problems
 from instantstart.base.problems import Violation
 
 
-def only_described(request: HTTPConnection) -> None:
-    """A dependency of every route. Raises Invalid for a parameter that the OpenAPI does not name, or that is given twice."""
+async def only_described(request: HTTPConnection) -> None:
+    """A dependency of every route. Raises Invalid for a parameter that the OpenAPI does not name, or that is given twice.
+
+    In the loop, so that it waits for no thread.
+    """
     operation_id = getattr(request.scope.get("route"), "operation_id", None)
     if not request.query_params or operation_id is None:
         return
