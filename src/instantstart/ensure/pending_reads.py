@@ -15,6 +15,7 @@ from instantstart.ensure.pending import Known
 from instantstart.ensure.pending_places import Place
 from instantstart.ensure.pending_words import Resource, Why
 from instantstart.ensure.sites import Site
+from instantstart.kube import briefs, shapes
 from instantstart.kube.client import KubeCluster, LogQuery
 from instantstart.kube.watching import Live, Watching
 
@@ -64,13 +65,20 @@ def events(kube: KubeCluster, namespace: str | None, names: set[str], uids: set[
 
 
 def places(watching: Watching, kube: KubeCluster) -> list[Place]:
-    """The nodes with what pods hold of them, from the live copies."""
+    """The nodes with what pods hold of them: from the live copies, or from the API while those are not complete or not heard of.
+
+    A copy whose first list failed is empty, which is not a cluster without nodes. Raises what the API raises.
+    """
     live: Live = watching.live(kube)
+    true = live.freshness()
+    whole = true.synced and not true.stale
+    pods = list(live.pods.snapshot().items.values()) if whole else [briefs.of(pod) for pod in kube.list("Pod")]
+    found = list(live.nodes.snapshot().items.values()) if whole else [shapes.node(node) for node in kube.list("Node")]
     held: dict[str, Counter[str]] = {}
-    for pod in live.pods.snapshot().items.values():
+    for pod in pods:
         if pod.node is not None and not pod.over:
             held.setdefault(pod.node, Counter()).update(dict(pod.asks))
-    return [Place(node, held.get(node.metadata.name, {})) for node in live.nodes.snapshot().items.values()]
+    return [Place(node, held.get(node.metadata.name, {})) for node in found]
 
 
 def coming(room: Any, where: Site, kube: KubeCluster, pod: Resource) -> str | None:

@@ -112,6 +112,11 @@ class PodWire(msgspec.Struct, gc=False):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
+def of(resource: Mapping[str, Any]) -> PodBrief:
+    """The brief of a full resource."""
+    return brief(msgspec.convert(resource, PodWire))
+
+
 def brief(pod: PodWire) -> PodBrief:
     """A pod as caches keep it."""
     metadata, labels = pod.metadata, pod.metadata.labels

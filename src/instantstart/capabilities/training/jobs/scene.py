@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def observe(room: Room, where: Site, ask: SubmitTarget) -> Facts:
-    """Read everything the checks need. Raises only when the cluster cannot be asked at all."""
+    """Read everything the checks need. Raises what passes: a job settled without the nodes that are there would be sized for others."""
     unread: list[str] = []
     kube = where.kube(room)
     roster = _try(lambda: room.rosters.of(where), None, unread)
@@ -330,6 +330,8 @@ def _priorities(kube: KubeCluster, ask: SubmitTarget) -> tuple[str, ...]:
 def _try(ask: Callable[[], T], otherwise: T, unread: list[str]) -> T:
     try:
         return ask()
+    except (problems.Busy, problems.Unreachable):
+        raise
     except problems.Problem as problem:
         unread.append(problem.detail)
         return otherwise
