@@ -84,7 +84,7 @@ def list_all(aws: Aws) -> list[Server]:
     found = sorted((*servers, *apps), key=lambda s: (s.name, s.kind))
     with ThreadPoolExecutor(_READERS) as pool:
         tags = list(pool.map(lambda s: _tags(aws, s.arn), found))
-    return [_tagged(server, told) for server, told in zip(found, tags, strict=True)]
+    return [_tagged(server, told) for server, told in zip(found, tags, strict=True) if told is not None]
 
 
 def find(aws: Aws, kind: TrackingKind, name: str) -> Server | None:
@@ -93,7 +93,8 @@ def find(aws: Aws, kind: TrackingKind, name: str) -> Server | None:
     if told is None:
         return None
     server = _full(kind, told)
-    return _tagged(server, _tags(aws, server.arn))
+    tags = _tags(aws, server.arn)
+    return None if tags is None else _tagged(server, tags)
 
 
 def get(aws: Aws, kind: TrackingKind, name: str) -> Server:
@@ -163,11 +164,12 @@ def _why(kind: TrackingKind, name: str, status: str, *, usable: bool, active: bo
     return f"{name} is {status}."
 
 
-def _tags(aws: Aws, arn: str) -> dict[str, str]:
+def _tags(aws: Aws, arn: str) -> dict[str, str] | None:
+    """None: it has gone between two reads, which is not to be taken for one that bears no tags of ours."""
     try:
         return {t["Key"]: t["Value"] for t in aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn)}
     except problems.NotFound:
-        return {}
+        return None
 
 
 def _tagged(server: Server, tags: Mapping[str, str]) -> Server:

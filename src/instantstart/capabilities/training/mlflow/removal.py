@@ -41,9 +41,9 @@ def remove(room: Room, run: Run) -> Outcome:
     server = _find(where, run)
     if server is None or server.status == "Deleted":
         return Done({"name": run.spec.name})
-    rules.check_ours(where, server)
-    if server.status == "Deleting":
+    if server.status == "Deleting":  # whosever it is: its tags may be gone before it is, and the role waits for the end
         return Wait(15, f"SageMaker is deleting {server.name}")
+    rules.check_ours(where, server)
     if server.status in tracking.PASSING:
         return Wait(20, f"{server.name} is {server.status}, and can be deleted after that")
     asked = {"Arn": server.arn} if server.kind is TrackingKind.app else {"TrackingServerName": server.name}
