@@ -162,7 +162,8 @@ def _may_open_many() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        with contextlib.suppress(OSError, ValueError):  # forbidden by a sandbox of the system's: then as many as there are
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def with_given(loaded: Settings, given: Mapping[str, Any]) -> Settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from jsonschema import Draft7Validator
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deploy/container/Dockerfile").read_text()
@@ -51,6 +53,41 @@ def test_no_value_of_a_variable_is_in_the_process_list(started: list[str]) -> No
     named = {after for before, after in itertools.pairwise(started) if before == "--env"}
     assert named == {"INSTANTSTART_DATABASE_URL", "AWS_SECRET_ACCESS_KEY"}
     assert "hunter2" not in " ".join(started)
+
+
+def test_the_file_of_settings_is_read_to_its_end_and_strange_names_are_refused(tmp_path: Path) -> None:
+    engine, file = tmp_path / "engine", tmp_path / "host.env"
+    engine.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    engine.chmod(0o755)
+    environment = {"PATH": os.environ["PATH"], "CONTAINER_ENGINE": str(engine), "INSTANTSTART_HOST_DATA": str(tmp_path / "data")}
+    command, more = ["sh", str(ROOT / "deploy/container/start-prod.sh")], {"INSTANTSTART_HOST_FILE": str(file)}
+    file.write_text(
+        "# ours\nINSTANTSTART_IMAGE=registry.example/instantstart:1\nAWS_EC2_METADATA_V1_DISABLED=true\nINSTANTSTART_REGION=us-west-2"
+    )
+    told = subprocess.run(command, env={**environment, **more}, capture_output=True, text=True, check=True).stdout.splitlines()
+    named = {after for before, after in itertools.pairwise(told) if before == "--env"}
+    assert named == {"AWS_EC2_METADATA_V1_DISABLED", "INSTANTSTART_REGION"}
+    file.write_text("INSTANTSTART_IMAGE=x\nA$(touch${IFS}broken)=x\n")
+    refused = subprocess.run(command, env={**environment, **more}, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "is no name of a variable" in refused.stderr
+    assert not (tmp_path / "broken").exists()
+
+
+def test_the_host_reads_no_file_that_the_container_can_replace() -> None:
+    unit = (ROOT / "deploy/systemd/instantstart-backup.service").read_text()
+    for line in unit.splitlines():
+        if line.startswith("Exec") and "/var/lib/instantstart" in line:
+            assert "docker exec instantstart" in line.partition("/var/lib/instantstart")[0], line
+
+
+def test_the_chart_takes_its_own_values_and_no_secret_as_a_setting() -> None:
+    chart = ROOT / "deploy/helm/instantstart"
+    values = yaml.safe_load((chart / "values.yaml").read_text()) | {"image": {"repository": "registry.example/instantstart"}}
+    schema = Draft7Validator(json.loads((chart / "values.schema.json").read_text()))
+    assert [error.message for error in schema.iter_errors(values)] == []
+    for name in ("oidc_client_secret", "database_url", "data_dir", "no-such.name"):
+        assert list(schema.iter_errors(values | {"settings": {name: "x"}})), name
 
 
 def test_without_an_image_it_says_what_to_do(tmp_path: Path) -> None:
