@@ -44,6 +44,7 @@ COMMANDERS = ("viewer", "operator", "operator-agent", "admin")
 #: refused because of who asks, and not because of what is asked
 _REFUSALS = frozenset(
     {"identity.missing", "identity.token_unknown", "identity.role_too_low", "identity.agent", "identity.ended", "approval.needs_person"}
+    | {"request.origin_missing", "request.origin_unknown"}
 )
 #: commands that are no calls of the server, or that end it
 LOCAL = frozenset({"serve", "mcp", "demo", "login", "agent config", "support bundle"})
@@ -139,6 +140,7 @@ _MORE = {
     "cluster import": ("nobody",),
     "mlflow share": ("--to", "111122223333"),
     "model call": ("hello",),
+    "token update": ("--note", "x"),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.breach import access
+from tests.breach import access, entrances
 from tests.breach.ground import Ground
 
 from instantstart.faces.mcp import catalog
@@ -12,6 +12,30 @@ from instantstart.faces.mcp import catalog
 def test_the_server_answers_as_the_table_says(bare: Ground) -> None:
     """Case 86: read-only has no hole."""
     assert access.outdated(access.read(access.TABLE.read_text()), access.asked(bare, whole=False)) == []
+
+
+def wrongly_entered(ground: Ground, every: int) -> list[str]:
+    """Where a way in was open that should be closed, or the other way round: one in ``every`` routes for each, others for the next."""
+    matrix = access.read(access.TABLE.read_text())
+    paths = ground.plane.document()["paths"]
+    reading = frozenset(f"rest {told['get']['operationId']}" for told in paths.values() if "get" in told)
+    wrong = []
+    for number, entrance in enumerate(entrances.entrances(ground)):
+        due = entrances.expected(entrance, matrix, reading)
+        seen = dict(entrances.answers(ground, entrance, slice(number % every, None, every)))
+        wrong += [f"{entrance.name}: {row} says {said}" for row, said in seen.items() if said != due.get(row, "no")]
+    return wrong
+
+
+def test_a_cookie_opens_what_its_token_does_from_its_own_page_only_and_what_has_ended_opens_nothing(bare: Ground) -> None:
+    """Cases 86 and 88: routes, sockets and MCP."""
+    assert wrongly_entered(bare, every=7) == []
+
+
+@pytest.mark.slow
+def test_the_same_of_every_route(bare: Ground) -> None:
+    """Cases 86 and 88."""
+    assert wrongly_entered(bare, every=1) == []
 
 
 @pytest.mark.slow

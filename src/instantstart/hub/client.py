@@ -17,6 +17,8 @@ from instantstart.base import problems
 
 Kind = Literal["model", "dataset"]
 _CONNECT_SECONDS, _READ_SECONDS = 5.0, 20.0
+#: how often a renamed repository is followed
+_MOST_MOVES = 5
 _PLURAL = {"model": "models", "dataset": "datasets"}
 
 
@@ -63,7 +65,7 @@ class Hub:
         """
         path = f"/api/{_PLURAL[wanted.kind]}/{quote(wanted.id)}/revision/{quote(wanted.revision, safe='')}"
         told = self._json(path + "?blobs=true", wanted, token)
-        files = tuple(_file(each) for each in told.get("siblings", ()))
+        files = tuple(_file(each) for each in told.get("siblings") or () if isinstance(each, dict) and "rfilename" in each)
         found = Repository(str(told.get("id", wanted.id)), wanted.kind, str(told["sha"]), bool(told.get("gated")), files)
         if found.gated and files:
             self._check_access(found, token)
@@ -81,21 +83,28 @@ class Hub:
         answer = self._ask("GET", path, token)
         if answer.status_code >= 400:
             raise _refusal(answer, wanted, token)
-        if "json" not in answer.headers.get("content-type", ""):
+        told = _object(answer)
+        if not isinstance(told.get("sha"), str):
+            what = answer.headers.get("content-type") or "no type"
             raise problems.Unreachable(
                 "hub.not_a_hub",
-                f"{self.url} answered with {answer.headers.get('content-type') or 'no type'}, not JSON: another site stands there.",
+                f"{self.url} answered with {what}, status {answer.status_code}, not with a repository: another site stands there.",
                 hint="Look at INSTANTSTART_HUB_URL and at what stands between.",
             )
-        told: dict[str, Any] = answer.json()
         return told
 
     def _ask(self, method: str, path: str, token: str | None) -> httpx2.Response:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)
         try:
-            with httpx2.Client(timeout=timeout, headers=headers, follow_redirects=method != "HEAD") as client:
-                return client.request(method, self.url + path)
+            with httpx2.Client(timeout=timeout, headers=headers) as client:
+                answer = client.request(method, self.url + path)
+                for _ in range(_MOST_MOVES):
+                    if method == "HEAD" or answer.next_request is None:
+                        break
+                    self._check_stays(answer.next_request.url)
+                    answer = client.send(answer.next_request)
+                return answer
         except httpx2.RequestError as error:
             raise problems.Unreachable(
                 "hub.unreachable",
@@ -103,6 +112,25 @@ class Hub:
                 hint="Look at INSTANTSTART_HUB_URL and at the way out of this network.",
                 evidence={"service": "hub", "url": self.url},
             ) from error
+
+    def _check_stays(self, there: httpx2.URL) -> None:
+        """A repository that was renamed is elsewhere on the hub, and nowhere else: no word of the hub leads us into another network."""
+        here = httpx2.URL(self.url)
+        if (there.scheme, there.host, there.port) != (here.scheme, here.host, here.port):
+            raise problems.Unreachable(
+                "hub.leads_elsewhere",
+                f"The model hub at {self.url} sends to another server, {there.scheme}://{there.netloc.decode()}; it is not followed.",
+                hint="If the hub has moved, set INSTANTSTART_HUB_URL to where it is.",
+            )
+
+
+def _object(answer: httpx2.Response) -> dict[str, Any]:
+    """The JSON object of an answer; an empty one where it is none."""
+    try:
+        told = answer.json() if "json" in answer.headers.get("content-type", "") else None
+    except (ValueError, RecursionError):
+        told = None
+    return told if isinstance(told, dict) else {}
 
 
 def _file(told: dict[str, Any]) -> HubFile:
