@@ -7,11 +7,13 @@ import datetime as dt
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
+from instantstart.faces.api import made
 from instantstart.faces.api.audit import Sampler
 from instantstart.faces.api.audit_log import harmless
 from instantstart.store.records import AuditFilter, AuditRow
@@ -144,3 +146,62 @@ def test_no_secret_is_ever_in_a_line(client: TestClient, sign: Sign, room: Any) 
     assert "token_create" in told
     assert token not in told
     assert admin["Authorization"].split()[1] not in told
+
+
+def _targets(client: TestClient, admin: dict[str, str], query: str = "") -> list[tuple[str, str | None]]:
+    items = client.get(f"/api/v1/audit?order=oldest{query}", headers=admin).json()["items"]
+    return [(each["action"], each["target"]) for each in items]
+
+
+def test_a_line_names_what_was_made_changed_and_begun(client: TestClient, sign: Sign) -> None:
+    admin = sign("admin")
+    token = client.post("/api/v1/tokens", headers=admin, json={"name": "ada", "role": "viewer"}).json()["identity"]
+    client.post(f"/api/v1/tokens/{token['id']}:rotate", headers=admin, json={})
+    client.delete(f"/api/v1/tokens/{token['id']}", headers=admin)
+    client.delete("/api/v1/tokens/nobody", headers=admin)
+    begun = client.post("/api/v1/clusters", headers=admin, json={"zone": "use1-az1", "tag": "hypd-1"})
+    ada = f"ada ({token['id']})"
+    assert _targets(client, admin)[:4] == [("token_create", ada), ("token_rotate", ada), ("token_revoke", ada), ("token_revoke", "nobody")]
+    assert begun.status_code == 202
+    assert _targets(client, admin)[4] == ("cluster_create", begun.json()["subject"])
+    assert _targets(client, admin, "&target=ADA&action=token_create") == [("token_create", ada)]
+    assert _targets(client, admin, f"&text={token['id']}&action=token_create") == [("token_create", ada)]
+    exported = list(csv.DictReader(io.StringIO(client.get("/api/v1/audit/export?target=ada&order=oldest", headers=admin).text)))
+    assert [each["target"] for each in exported] == [ada] * 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "values", "told"),
+    [
+        ({"workflow": "x", "subject": "plan/r/t/sort/g", "spec": {"name": "g"}}, {"cluster": "t"}, "plan/r/t/sort/g"),
+        ({"workflow": "x", "subject": "cluster/r/t", "spec": {"name": "gpu"}}, {"cluster": "t"}, "cluster/r/t: gpu"),
+        ({"workflow": "x", "subject": "cluster/r/t", "spec": {"nodes": ["i-1", "i-2"]}}, {"cluster": "t"}, "cluster/r/t: i-1, i-2"),
+        ({"namespace": "ml", "secret": "hub"}, {"cluster": "t"}, "ml/hub"),
+        ({"uncordoned": ["n1"], "left": []}, {"cluster": "t"}, "n1"),
+        ([1], {"namespace": "ml", "name": "x", "cluster": "t"}, "ml/x"),
+        ({"ended": 3}, {"identity_id": "id-1"}, "id-1"),
+        ({}, {"cluster": "t"}, "t"),
+        ({}, {}, None),
+    ],
+)  # fmt: skip
+def test_what_an_answer_tells_of(answer: Any, values: dict[str, str], told: str | None) -> None:
+    assert made.target(json.dumps(answer).encode(), values) == told
+    assert made.target(b"{", {}) is None
+
+
+#: they make nothing: they look, try, or speak with what is there
+MAKE_NOTHING = {"preflight_run", "training_log_rules_try", "training_job_preview", "mlflow_open", "model_call", "model_call_stream"}
+
+
+def test_every_answer_of_what_makes_something_names_it() -> None:
+    document = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
+    posts = [ops["post"] for ops in document["paths"].values() if "post" in ops]
+    silent = {each["operationId"] for each in posts if not _names_something(document, each)}
+    assert silent <= MAKE_NOTHING
+
+
+def _names_something(document: Any, route: Any) -> bool:
+    told = [a["content"].get("application/json", {}).get("schema", {}) for s, a in route["responses"].items() if s < "3" and "content" in a]
+    schemas = [each for schema in told for each in (*schema.get("anyOf", ()), schema) if "$ref" in each]
+    fields = {f for each in schemas for f in document["components"]["schemas"][each["$ref"].rsplit("/")[-1]]["properties"]}
+    return bool(fields & {"subject", "identity", "id", *made.NAMES})

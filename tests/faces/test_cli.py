@@ -206,7 +206,7 @@ def test_a_token_is_printed_once_alone_on_standard_output(run: Run, signed: Any)
     assert "bot" in run("token", "list")[1]
     assert out.strip() not in run("token", "list", "-o", "json")[1]
     identity = next(i["id"] for i in json.loads(run("token", "list", "-o", "json")[1]) if i["name"] == "bot")
-    assert run("token", "revoke", identity)[0] == 0
+    assert run("token", "revoke", identity, "--yes")[0] == 0
     assert "token_revoke" in run("audit", "list", "--face", "cli")[1]
     assert run("token", "create", "bot", "--role", "emperor")[0] == 2
 
@@ -215,9 +215,10 @@ def test_a_token_is_told_with_its_end_and_whether_it_opens_anything(run: Run, si
     told = run("token", "create", "short", "--role", "viewer", "--expires-in-days", "1")[2]
     assert "Token of short (viewer; ends 2" in told
     identity = json.loads(run("token", "list", "--text", "short", "-o", "json")[1])[0]["id"]
-    run("token", "update", identity, "--disable")
-    told = run("token", "rotate", identity)[2]
-    assert "does not end; it is disabled" in told
+    run("token", "update", identity, "--disable", "--yes")
+    told = run("token", "rotate", identity, "--yes")[2]
+    assert "(viewer; ends 2" in told
+    assert "it is disabled" in told
 
 
 def test_logout_forgets_a_token_that_is_no_longer_known(run: Run, served: Any) -> None:

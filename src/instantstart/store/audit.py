@@ -68,6 +68,8 @@ def _narrowed(wanted: AuditFilter) -> sa.Select[Any]:
     query = sa.select(_AUDIT).where(*(_COLUMN[name] == value for name in named if (value := getattr(wanted, name)) is not None))
     if wanted.path_prefix is not None:
         query = query.where(_COLUMN.path.startswith(wanted.path_prefix, autoescape=True))
+    if wanted.target:
+        query = query.where(_COLUMN.target.icontains(wanted.target, autoescape=True))
     if wanted.after is not None:
         query = query.where(_COLUMN.at >= wanted.after)
     if wanted.before is not None:
@@ -75,6 +77,6 @@ def _narrowed(wanted: AuditFilter) -> sa.Select[Any]:
     if wanted.outcome is not None:
         query = query.where(_OUTCOMES[wanted.outcome])
     if wanted.text:
-        searched = (_COLUMN.name, _COLUMN.caller, _COLUMN.path, _COLUMN.summary, _COLUMN.code, _COLUMN.address)
+        searched = (_COLUMN.name, _COLUMN.caller, _COLUMN.path, _COLUMN.summary, _COLUMN.code, _COLUMN.address, _COLUMN.target)
         query = query.where(sa.or_(*(each.icontains(wanted.text, autoescape=True) for each in searched)))
     return query

@@ -106,7 +106,8 @@ class Identities(Sessions):
         """A new token for an identity; the old one, and sessions (except ``but_session``), end at once. Raises NotFound."""
         secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
         with self._connector.transaction():
-            identity = self.change(identity_id, {"secret_hash": hash_of(secret), "expires_at": expires_at})
+            made = {"secret_hash": hash_of(secret), "expires_at": expires_at, "token_made_at": self._connector.now()}
+            identity = self.change(identity_id, made)
             self.end_sessions(identity_id, but_session)
         return identity, secret
 

@@ -120,6 +120,13 @@ class IdentityRow:
     #: the provider's own name of the person
     subject: str | None = None
     disabled_at: dt.datetime | None = None
+    #: when its present token was made; None: together with it, or it has none
+    token_made_at: dt.datetime | None = None
+
+    @property
+    def lifetime(self) -> dt.timedelta | None:
+        """How long its present token was given; None: for ever."""
+        return self.expires_at - (self.token_made_at or self.created_at) if self.expires_at else None
 
 
 @dataclass(frozen=True)
@@ -208,6 +215,8 @@ class AuditRow:
     cluster: str | None = None
     #: code of the problem that was answered
     code: str | None = None
+    #: what was made, begun or changed: its name and id, or an operation's subject
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -224,6 +233,8 @@ class AuditFilter:
     outcome: str | None = None
     cluster: str | None = None
     text: str | None = None
+    #: a part of what was made, begun or changed
+    target: str | None = None
     oldest_first: bool = False
 
 

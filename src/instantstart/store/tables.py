@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 #: the newest migration; a test holds it equal to Alembic's head
-SCHEMA_VERSION = "0003"
+SCHEMA_VERSION = "0004"
 
 
 class Moment(sa.TypeDecorator[dt.datetime]):
@@ -138,6 +138,8 @@ identities = sa.Table(
     _text("secret_hash", unique=True),
     _moment("created_at", nullable=False),
     _moment("expires_at"),
+    #: when its present token was made; older rows have none
+    _moment("token_made_at"),
     _moment("revoked_at"),
     _moment("last_used_at"),
     _text("selected_cluster", nullable=True),
@@ -220,6 +222,7 @@ audit = sa.Table(
     _text("action", nullable=True, index=True),
     _text("cluster", nullable=True, index=True),
     _text("code", nullable=True),
+    _text("target", nullable=True),
 )
 
 clusters = sa.Table(

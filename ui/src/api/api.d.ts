@@ -2585,7 +2585,9 @@ export interface paths {
         put?: never;
         /**
          * Rotate a token
-         * @description A new token for the same identity, shown this once. The old one and every other session of it end at once.
+         * @description A new token for the same identity, shown this once, which lasts as long as the old one was given, unless told otherwise.
+         *
+         *     The old one and every other session of the identity end at once.
          */
         post: operations["token_rotate"];
         delete?: never;
@@ -3228,6 +3230,8 @@ export interface components {
             status: number;
             /** Summary */
             summary: string;
+            /** Target */
+            target?: string | null;
         };
         /**
          * AutoscalerItem
@@ -5987,6 +5991,8 @@ export interface components {
             selected_cluster?: string | null;
             /** Subject */
             subject?: string | null;
+            /** Token Made At */
+            token_made_at?: string | null;
         };
         /**
          * IdleHint
@@ -7810,9 +7816,15 @@ export interface components {
         RotateToken: {
             /**
              * Expires In Days
-             * @description Days until it ends; left out: it does not.
+             * @description Days until it ends; left out: as long as the old one was given.
              */
             expires_in_days?: number | null;
+            /**
+             * Never Expires
+             * @description The new one does not end.
+             * @default false
+             */
+            never_expires?: boolean;
         };
         /**
          * RouterItem
@@ -9994,11 +10006,13 @@ export interface operations {
                 cluster?: string | null;
                 /** @description Only calls that began or touched this operation. */
                 operation_id?: string | null;
+                /** @description Only what was made, begun or changed under this name or id, or a part of it. */
+                target?: string | null;
                 /** @description From this moment on, such as 2026-11-30T12:00:00Z. */
                 after?: string | null;
                 /** @description Before this moment. */
                 before?: string | null;
-                /** @description In the name, id, address, path, summary or problem code. */
+                /** @description In the name, id, address, path, summary, target or problem code. */
                 text?: string | null;
                 /** @description Which come first. */
                 order?: "newest" | "oldest";
@@ -10165,11 +10179,13 @@ export interface operations {
                 cluster?: string | null;
                 /** @description Only calls that began or touched this operation. */
                 operation_id?: string | null;
+                /** @description Only what was made, begun or changed under this name or id, or a part of it. */
+                target?: string | null;
                 /** @description From this moment on, such as 2026-11-30T12:00:00Z. */
                 after?: string | null;
                 /** @description Before this moment. */
                 before?: string | null;
-                /** @description In the name, id, address, path, summary or problem code. */
+                /** @description In the name, id, address, path, summary, target or problem code. */
                 text?: string | null;
                 /** @description Which come first. */
                 order?: "newest" | "oldest";

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from instantstart.base import log, problems
 from instantstart.capabilities.doors import Caller
-from instantstart.faces.api import origin
+from instantstart.faces.api import made, origin
 from instantstart.faces.api.gate import MUTATING
 
 FACES = frozenset({"api", "console", "cli", "mcp"})
@@ -52,6 +52,8 @@ class Entry:
     status: int
     code: str | None
     operation_id: str | None
+    #: what was made, begun or changed: its name and id
+    target: str | None
 
 
 class Writer(Protocol):
@@ -94,13 +96,13 @@ class Auditor:
         self._write = write
         self._sampler = sampler or Sampler()
 
-    async def note(self, scope: Scope, status: int, code: str | None, location: str = "") -> None:
-        """One answer to one request."""
+    async def note(self, scope: Scope, status: int, body: bytes = b"", location: str = "") -> None:
+        """One answer to one request; ``body`` where it is JSON."""
         known = scope.get("state", {}).get("caller") is not None
-        changing = scope["type"] == "http" and scope["method"] in MUTATING and scope["path"].startswith("/api/")
+        changing = is_change(scope)
         if not changing and status not in REFUSALS:
             return
-        entry = _entry(scope, status, code, location)
+        entry = _entry(scope, status, body, location)
         if not (known and changing) and status >= 400:
             left_out = self._sampler.admit(entry.caller if known else origin.network_of(entry.address))
             if left_out is None:
@@ -111,7 +113,8 @@ class Auditor:
 
     async def refused(self, scope: Scope, problem: problems.Problem) -> None:
         """A refusal by the outermost layer, which the layer below never sees."""
-        await self.note(scope, int(problem.document()["status"]), problem.code)
+        document = problem.document()
+        await self.note(scope, int(document["status"]), json.dumps({"code": document["code"]}).encode())
 
     async def _put(self, entry: Entry) -> None:
         """Write the line. While the database cannot be written it goes to the program's log: the answer stands, whatever it is."""
@@ -139,13 +142,15 @@ class Audit:
             nonlocal held
             if message["type"] in _STARTS:
                 headers = Headers(raw=message.get("headers", []))
-                if headers.get("content-type", "").startswith(problems.MEDIA_TYPE):
-                    held = message  # the code is in the body, which follows at once
+                media = headers.get("content-type", "")
+                if media.startswith(problems.MEDIA_TYPE) or (media.startswith("application/json") and is_change(scope)):
+                    held = message  # the code, or what was made, is in the body, which follows at once
                     return
-                await self._auditor.note(scope, int(message["status"]), None, headers.get("location", ""))
+                await self._auditor.note(scope, int(message["status"]), location=headers.get("location", ""))
             elif held is not None and message["type"] in _BODIES:
                 start, held = held, None
-                await self._auditor.note(scope, int(start["status"]), _code(message.get("body", b"")))
+                location = Headers(raw=start.get("headers", [])).get("location", "")
+                await self._auditor.note(scope, int(start["status"]), message.get("body", b""), location)
                 await send(start)
             await send(message)
 
@@ -163,10 +168,16 @@ def _code(body: bytes) -> str | None:
         return None
 
 
-def _entry(scope: Scope, status: int, code: str | None, location: str) -> Entry:
+def is_change(scope: Scope) -> bool:
+    """Whether a request asks for a change of anything."""
+    return bool(scope["type"] == "http" and scope["method"] in MUTATING and scope["path"].startswith("/api/"))
+
+
+def _entry(scope: Scope, status: int, body: bytes, location: str) -> Entry:
     caller: Caller | None = scope.get("state", {}).get("caller")
     found = _OPERATION.search(location) or _OPERATION.search(scope["path"])
     action, values = _action(scope), scope.get("path_params") or {}
+    target = made.of_address(values) if status >= 400 else made.target(body, values)
     return Entry(
         caller=caller.id if caller else "anonymous",
         name=caller.name if caller else None,
@@ -180,8 +191,9 @@ def _entry(scope: Scope, status: int, code: str | None, location: str) -> Entry:
         summary=_summary(scope, action, values),
         cluster=_short(str(values["cluster"])) if "cluster" in values else None,
         status=status,
-        code=code,
+        code=_code(body) if status >= 400 and body else None,
         operation_id=found.group(1) if found else None,
+        target=_short(target) if target else None,
     )
 
 

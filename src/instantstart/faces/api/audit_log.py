@@ -20,8 +20,8 @@ from instantstart.store.records import AuditFilter, AuditRow
 
 router = APIRouter(prefix="/audit", tags=["audit"])
 _COLUMNS = (
-    "number", "at", "caller", "name", "kind", "role", "face", "address", "action", "method", "path", "summary", "cluster", "status",
-    "code", "operation_id",
+    "number", "at", "caller", "name", "kind", "role", "face", "address", "action", "method", "path", "summary", "target", "cluster",
+    "status", "code", "operation_id",
 )  # fmt: skip
 #: a cell that begins with one of these is a formula to a spreadsheet
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -59,19 +59,31 @@ class _Wanted(BaseModel):
         str | None,
         Field(default=None, max_length=64, pattern=patterns.ONE_LINE, description="Only calls that began or touched this operation."),
     ]
+    target: Annotated[
+        str | None,
+        Field(
+            default=None,
+            max_length=200,
+            pattern=patterns.ONE_LINE,
+            description="Only what was made, begun or changed under this name or id, or a part of it.",
+        ),
+    ]
     after: Annotated[AwareDatetime | None, Field(default=None, description="From this moment on, such as 2026-11-30T12:00:00Z.")]
     before: Annotated[AwareDatetime | None, Field(default=None, description="Before this moment.")]
     text: Annotated[
         str | None,
         Field(
-            default=None, max_length=100, pattern=patterns.ONE_LINE, description="In the name, id, address, path, summary or problem code."
+            default=None,
+            max_length=100,
+            pattern=patterns.ONE_LINE,
+            description="In the name, id, address, path, summary, target or problem code.",
         ),
     ]
     order: Annotated[Literal["newest", "oldest"], Field(default="newest", description="Which come first.")]
 
     def filter(self) -> AuditFilter:
         """What the store is asked for."""
-        same = ("face", "action", "outcome", "cluster", "operation_id", "after", "before", "text")
+        same = ("face", "action", "outcome", "cluster", "operation_id", "target", "after", "before", "text")
         return AuditFilter(caller=self.identity, oldest_first=self.order == "oldest", **{name: getattr(self, name) for name in same})
 
 

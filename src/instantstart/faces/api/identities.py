@@ -59,7 +59,17 @@ class RotateToken(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    expires_in_days: Days
+    expires_in_days: Annotated[
+        int | None, Field(default=None, ge=1, le=3650, description="Days until it ends; left out: as long as the old one was given.")
+    ]
+    never_expires: Annotated[bool, Field(default=False, description="The new one does not end.")]
+
+    @model_validator(mode="after")
+    def one_end(self) -> RotateToken:
+        """It ends once, or never."""
+        if self.never_expires and self.expires_in_days is not None:
+            raise ValueError("cannot both end and never end: leave out expires_in_days or never_expires")
+        return self
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,11 @@ def _ends(room: Any, days: int | None) -> dt.datetime | None:
     return room.clock.now() + dt.timedelta(days=days) if days else None
 
 
+def _as_long(room: Any, known: IdentityRow) -> dt.datetime | None:
+    lifetime = known.lifetime
+    return room.clock.now() + lifetime if lifetime else None
+
+
 @router.get("/{identity_id}", operation_id="token_get", summary="Get a person or agent")
 def get_token(room: RoomDep, _caller: Admin, identity_id: IdentityPath) -> IdentityRow:
     """One identity: role, kind, last use, end; never the token itself."""
@@ -156,13 +171,17 @@ def _check_change(room: Any, known: IdentityRow, ask: ChangeToken) -> None:
 
 @router.post("/{identity_id}:rotate", operation_id="token_rotate", summary="Rotate a token")
 def rotate_token(request: Request, room: RoomDep, _caller: Admin, identity_id: IdentityPath, ask: RotateToken) -> CreatedToken:
-    """A new token for the same identity, shown this once. The old one and every other session of it end at once."""
+    """A new token for the same identity, shown this once, which lasts as long as the old one was given, unless told otherwise.
+
+    The old one and every other session of the identity end at once.
+    """
     known = _known(room, identity_id)
     if known.revoked_at is not None or known.issuer is not None:
         why = "was revoked" if known.revoked_at else "signs in at the identity provider and has no token"
         raise problems.Conflict("identity.no_token", f"{known.name} {why}.", hint="Create a token.")
     own = getattr(request.state, "session_id", None)
-    identity, token = room.store.identities.rotate(identity_id, _ends(room, ask.expires_in_days), own)
+    ends = None if ask.never_expires else _ends(room, ask.expires_in_days) if ask.expires_in_days else _as_long(room, known)
+    identity, token = room.store.identities.rotate(identity_id, ends, own)
     return CreatedToken(identity, token)
 
 

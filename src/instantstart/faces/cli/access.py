@@ -1,39 +1,43 @@
-"""``instantstart login``, ``logout``, ``context``, ``token``, ``session``, ``me``: where to, as whom, and who else may."""
+"""``instantstart login``, ``logout``, ``context``, ``session``, ``me``: where to, as whom, and who is signed in."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from instantstart.base import problems
-from instantstart.faces.cli import browser, contexts, session, show
+from instantstart.base.counting import counted
+from instantstart.faces.cli import browser, contexts, files, session, show, tokens
+from instantstart.faces.cli.agreeing import Yes, confirm
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import part
 from instantstart.faces.cli.session import TABLE, Output, client
 
-tokens = typer.Typer(help="People and agents who may enter, and their tokens (administrators).", no_args_is_help=True)
 context = typer.Typer(help="The saved servers.", no_args_is_help=True)
 sessions = typer.Typer(help="Who is signed in, with which browser or command line.", no_args_is_help=True)
-
-IdentityArgument = Annotated[str, typer.Argument(help="Id of the identity.")]
-ExpiresIn = Annotated[int | None, typer.Option(help="Days until it ends; left out: it does not.")]
 
 
 def login(
     url: Annotated[str, typer.Argument(help="Address of the server.")] = "http://127.0.0.1:3099",
     token: Annotated[
         str | None,
-        typer.Option(envvar=contexts.TOKEN_VARIABLE, help="The token; '-' reads it from standard input; asked for when left out."),
+        typer.Option(
+            envvar=contexts.TOKEN_VARIABLE,
+            show_envvar=True,
+            help="The token; '-' reads it from standard input; asked for when left out. Other users of this machine may see it here.",
+        ),
     ] = None,
+    token_file: Annotated[Path | None, typer.Option("--token-file", help="File with the token, such as a mounted secret.")] = None,
     name: Annotated[str, typer.Option(help="Name of the context.")] = "default",
     browse: Annotated[bool, typer.Option("--browser", help="Sign in at the identity provider with the browser; no token.")] = False,
 ) -> None:
     """Sign in at a server, with a token or the browser, and remember it for later commands."""
     address = contexts.check_url(url)
-    secret = _by_browser(address) if browse else _given(token)
+    secret = _by_browser(address) if browse else _given(token, token_file)
     http = Client(contexts.Context(address, secret, "login"), session.transport)
     try:
         who = http.get("/me")
@@ -43,8 +47,22 @@ def login(
     show.note(f"Signed in at {address} as {who['name']} ({who['role']}); saved as context {name}.")
 
 
-def _given(token: str | None) -> str:
-    return sys.stdin.readline().strip() if token == "-" else token or str(typer.prompt("Token", hide_input=True, err=True))  # noqa: S105
+def _given(token: str | None, file: Path | None) -> str:
+    """The token, from wherever it comes. Raises Invalid when there is none and nobody to ask."""
+    if file is not None or token == "-":  # noqa: S105 - standard input
+        told = files.text_of(file or files.STANDARD_INPUT).strip()
+    elif token:
+        told = token.strip()
+    elif sys.stdin.isatty():
+        told = str(typer.prompt("Token", hide_input=True, err=True)).strip()
+    else:
+        raise problems.Invalid(
+            "login.no_token", "No token was given, and nobody is there to type one.",
+            hint=f"Use --token-file FILE, or {contexts.TOKEN_VARIABLE}, or --token - with the token on standard input.",
+        )  # fmt: skip
+    if not told:
+        raise problems.Invalid("login.no_token", "The token is empty.", hint="It begins with ist_; see: instantstart token create --help")
+    return told
 
 
 def _by_browser(address: str) -> str:
@@ -93,102 +111,6 @@ def show_context(output: Output = TABLE) -> None:
     show.thing({"url": where.url, "token": "set" if where.token else "none", "source": where.source}, output)
 
 
-@tokens.command("create")
-def create_token(
-    name: Annotated[str, typer.Argument(help="Who or what will use it.")],
-    role: Annotated[str, typer.Option(help="viewer, operator or admin.")] = "operator",
-    kind: Annotated[str, typer.Option(help="person or agent.")] = "person",
-    expires_in_days: ExpiresIn = None,
-    note: Annotated[str | None, typer.Option(help="What it is for, or whom to ask.")] = None,
-    output: Output = TABLE,
-) -> None:
-    """Make a token. It is printed once and kept nowhere."""
-    asked = {"name": name, "role": role, "kind": kind} | _given_only(expires_in_days=expires_in_days, note=note)
-    with client() as http:
-        _show_once(http.call("POST", "/tokens", body=asked), output)
-
-
-def _given_only(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _show_once(made: dict[str, Any], output: show.Format) -> None:
-    if output is not TABLE:
-        show.data(made, output)
-        return
-    of = made["identity"]
-    ends = f"ends {show.moment(of['expires_at'])}" if of["expires_at"] else "does not end"
-    shut = "; it is disabled, and opens nothing until token update --enable" if of["disabled_at"] else ""
-    show.note(f"Token of {of['name']} ({of['role']}; {ends}{shut}), shown this once:")
-    sys.stdout.write(made["token"] + "\n")
-
-
-@tokens.command("list")
-def list_tokens(
-    role: Annotated[str | None, typer.Option(help="Only this role.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only person, or only agent.")] = None,
-    state: Annotated[str | None, typer.Option(help="active, disabled, expired or revoked.")] = None,
-    text: Annotated[str | None, typer.Option(help="In the name, note or id.")] = None,
-    sort: Annotated[str, typer.Option(help="created_at, name, role, kind or last_used_at.")] = "created_at",
-    descending: Annotated[bool, typer.Option("--descending", help="The other way round.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10000, help="Most to show.")] = 200,
-    output: Output = TABLE,
-) -> None:
-    """List who may enter; tokens are not shown."""
-    asked = _given_only(role=role, kind=kind, state=state, text=text)
-    with client() as http:
-        found = list(http.pages("/tokens", limit, sort=sort, descending=descending, **asked))
-    columns: show.Columns = {
-        "ID": "id", "NAME": "name", "ROLE": "role", "KIND": "kind", "STATE": _state, "LAST USED": lambda i: show.moment(i["last_used_at"]),
-        "ENDS": lambda i: show.moment(i["expires_at"]), "NOTE": "note",
-    }  # fmt: skip
-    show.rows(found, columns, output)
-
-
-def _state(identity: show.Row) -> str:
-    if identity["revoked_at"]:
-        return "revoked"
-    if identity["expires_at"] and show.is_past(identity["expires_at"]):
-        return "expired"
-    return "disabled" if identity["disabled_at"] else "active"
-
-
-@tokens.command("update")
-def update_token(
-    identity: IdentityArgument,
-    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
-    role: Annotated[str | None, typer.Option(help="Another role, at once: viewer, operator or admin.")] = None,
-    note: Annotated[str | None, typer.Option(help="Another note; empty takes it away.")] = None,
-    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="Keep out and end sessions, or let in again.")] = None,
-    output: Output = TABLE,
-) -> None:
-    """Rename, note, disable or enable, or give another role."""
-    with client() as http:
-        changed = http.call("PATCH", f"/tokens/{part(identity)}", body=_given_only(name=name, role=role, note=note, disabled=disabled))
-    if output is not TABLE:
-        show.data(changed, output)
-        return
-    show.note(f"{changed['name']} ({changed['role']}): {_state(changed)}.")
-
-
-@tokens.command("rotate")
-def rotate_token(identity: IdentityArgument, expires_in_days: ExpiresIn = None, output: Output = TABLE) -> None:
-    """Make a new token in place of the old one, which ends at once. It is printed once and kept nowhere."""
-    with client() as http:
-        _show_once(http.call("POST", f"/tokens/{part(identity)}:rotate", body=_given_only(expires_in_days=expires_in_days)), output)
-
-
-@tokens.command("revoke")
-def revoke_token(identity: IdentityArgument, output: Output = TABLE) -> None:
-    """End an identity, its token and its sessions at once and for good."""
-    with client() as http:
-        ended = http.call("DELETE", f"/tokens/{part(identity)}")
-    if output is TABLE:
-        show.note(f"{ended['name']}: revoked.")
-        return
-    show.data(ended, output)
-
-
 @sessions.command("list")
 def list_sessions(
     everybody: Annotated[bool, typer.Option("--all", help="Everybody's (administrators); else your own.")] = False,
@@ -208,20 +130,24 @@ def list_sessions(
 
 
 @sessions.command("revoke")
-def revoke_session(session_id: Annotated[str, typer.Argument(help="Id of the session.")]) -> None:
-    """End one session at once, with what it holds open."""
+def revoke_session(session_id: Annotated[str, typer.Argument(help="Id of the session.")], yes: Yes = False) -> None:
+    """End one session at once, with what it holds open; asks before."""
+    confirm(f"Session {session_id} ends at once: its browser or command line must sign in again.", yes)
     with client() as http:
         http.call("DELETE", f"/sessions/{part(session_id)}")
     show.note(f"{session_id}: ended.")
 
 
 @sessions.command("revoke-all")
-def revoke_sessions(identity: IdentityArgument, output: Output = TABLE) -> None:
-    """End every session of an identity at once; its token stays."""
+def revoke_sessions(identity: tokens.IdentityArgument, yes: Yes = False, output: Output = TABLE) -> None:
+    """End every session of an identity at once; its token stays. Asks before."""
     with client() as http:
-        told = http.call("DELETE", f"/tokens/{part(identity)}/sessions")
+        known = tokens.id_of(http, identity)
+        if not yes:
+            confirm(f"{identity}: {tokens.told_sessions(http, known)} Its token goes on.", yes)
+        told = http.call("DELETE", f"/tokens/{part(known)}/sessions")
     if output is TABLE:
-        show.note(f"{told['ended']} sessions ended.")
+        show.note(f"{counted(told['ended'], 'session')} ended.")
         return
     show.data(told, output)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from instantstart.base import problems
+from instantstart.faces.cli import show
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.session import TABLE
 from instantstart.faces.cli.steps import How, begin, show_plan
@@ -39,12 +40,20 @@ def agree(plan: Mapping[str, Any], yes: bool, typed: str | None = None) -> None:
     ask("Go on?", yes, typed)
 
 
-def ask(question: str, yes: bool, typed: str | None = None) -> None:
+def confirm(effect: str, yes: bool, typed: str | None = None) -> None:
+    """For what has no plan: say what stops working or is lost, and ask. Raises as ``ask``."""
+    if yes:
+        return
+    show.note(effect)
+    ask("Go on?", yes, typed, hint="Add --yes to agree to it beforehand.")
+
+
+def ask(question: str, yes: bool, typed: str | None = None, hint: str = "Look at --dry-run, then add --yes.") -> None:
     """Ask a person. Raises Invalid ``plan.not_confirmed`` when the answer is no, or nobody is there and no ``--yes``."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise problems.Invalid("plan.not_confirmed", "Nobody is there to agree to this.", hint="Look at --dry-run, then add --yes.")
+        raise problems.Invalid("plan.not_confirmed", "Nobody is there to agree to this; nothing was changed.", hint=hint)
     if typed is None and not typer.confirm(question, err=True):
         raise problems.Invalid("plan.not_confirmed", "Not agreed to; nothing was changed.")
     if typed is not None and typer.prompt(f"Type {typed} to go on", err=True) != typed:

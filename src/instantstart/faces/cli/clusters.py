@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from instantstart.faces.cli import imports, nodes, show, steps
-from instantstart.faces.cli.agreeing import Yes, ask, begin_agreed
+from instantstart.faces.cli.agreeing import Yes, begin_agreed, confirm
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import begin, cluster_path
 
@@ -124,8 +124,12 @@ def forget(
     yes: Yes = False,
     output: Output = TABLE,
 ) -> None:
-    """Take a cluster off the list; nothing on AWS changes."""
-    ask("", yes, typed=cluster)
+    """Take a cluster off the list; nothing on AWS changes. Asks for its tag to be typed."""
+    confirm(
+        f"{cluster} is not shown, checked or worked on here any more; on AWS it goes on, and costs. Import it to have it back.",
+        yes,
+        typed=cluster,
+    )
     with client() as http:
         told = http.call("POST", cluster_path(cluster) + "/forget")
     if output is TABLE:

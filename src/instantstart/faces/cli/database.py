@@ -8,8 +8,8 @@ from typing import Annotated, Protocol
 import typer
 
 from instantstart.base import problems
-from instantstart.faces.cli import show
-from instantstart.faces.cli.agreeing import Yes, ask
+from instantstart.faces.cli import files, show
+from instantstart.faces.cli.agreeing import Yes, confirm
 from instantstart.faces.cli.session import TABLE, Output
 
 app = typer.Typer(
@@ -24,7 +24,7 @@ def backup(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("instantstart-backup.tar.gz"),
     data_dir: DataDir = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: files.Force = False,
     output: Output = TABLE,
 ) -> None:
     """Copy the database into one file; the server may run meanwhile."""
@@ -40,7 +40,7 @@ def restore(
     output: Output = TABLE,
 ) -> None:
     """Put a backup in the place of the database; the old one is kept beside it. Stop the server first."""
-    ask("Replace the database of this machine by the backup? What happened since is then missing here.", yes)
+    confirm(f"{file} takes the place of this machine's database: what happened since is then missing here. Tokens of then open again.", yes)
     show.thing(_keeper(context).restore(file, data_dir), output)
 
 

@@ -7,11 +7,15 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from instantstart.base import problems
+from instantstart.faces.cli import contexts
 
 STANDARD_INPUT = Path("-")
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the file when it is there already.")]
 _REASONS = {
     errno.ENOENT: "There is no file {}.",
     errno.EISDIR: "{} is a folder, not a file.",
@@ -66,16 +70,20 @@ def json_of(path: Path) -> Any:
         raise problems.Invalid("file.malformed", f"{path} is no JSON: it goes wrong{at}.") from error
 
 
-def write(path: Path, pieces: Iterable[bytes]) -> int:
-    """Write pieces into a file, and count the bytes. Raises Invalid ``file.unwritable``."""
-    size = 0
+def write(path: Path, pieces: Iterable[bytes], force: bool = False) -> int:
+    """Write pieces into a file for this user only, whole or not at all, and count the bytes. A device or pipe is written as it comes.
+
+    Raises Conflict ``file.exists`` without ``force``, before a piece is asked for; Invalid ``file.unwritable``.
+    """
     try:
+        if path.is_file() and not force:
+            raise problems.Conflict("file.exists", f"{path} is there already.", hint="Choose another name, or overwrite it with --force.")
+        if not path.exists() or path.is_file():
+            return contexts.write_private_bytes(path, pieces)
         with path.open("wb") as out:
-            for piece in pieces:
-                size += out.write(piece)
+            return sum(out.write(piece) for piece in pieces)
     except (OSError, ValueError) as error:
         raise problems.Invalid("file.unwritable", _reason(path, error, "written"), hint="Choose another file.") from error
-    return size
 
 
 def _reason(path: Path, error: OSError | ValueError, done: str) -> str:

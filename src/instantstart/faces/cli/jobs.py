@@ -13,7 +13,7 @@ import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import files, show
-from instantstart.faces.cli.agreeing import Yes, begin_agreed
+from instantstart.faces.cli.agreeing import Yes, begin_agreed, confirm
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import joined
 from instantstart.faces.cli.placed import Cluster, Namespace
@@ -227,8 +227,9 @@ forms.command("show", hidden=True)(get_form)  # its name of before
 
 
 @forms.command("delete")
-def delete_form(name: Annotated[str, typer.Argument(help="Name of the form.")]) -> None:
-    """Forget a form."""
+def delete_form(name: Annotated[str, typer.Argument(help="Name of the form.")], yes: Yes = False) -> None:
+    """Forget a form; asks before."""
+    confirm(f"The saved form {name} is lost; jobs that were submitted with it go on.", yes)
     with client() as http:
         http.call("DELETE", _form(name))
     show.note(f"Forgot {name}.")

@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urlsplit
 import typer
 
 from instantstart.base import problems, terminal
-from instantstart.faces.cli import files, show
+from instantstart.faces.cli import files, show, times
 from instantstart.faces.cli.client import API, Client
 from instantstart.faces.cli.contexts import Context
 from instantstart.faces.cli.session import TABLE, Output, chosen_cluster, client, context
@@ -81,12 +81,18 @@ def logs(
     container: Annotated[str | None, typer.Option("--container", "-c", help="Only this container of each pod.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines are written, until Ctrl-C.")] = False,
     tail: Annotated[int | None, typer.Option("--tail", help="Last lines of each container.")] = None,
-    since: Annotated[int | None, typer.Option("--since", help="Only lines of the last so many seconds.")] = None,
+    since: Annotated[
+        int | None,
+        typer.Option(
+            "--since", parser=times.seconds, metavar="DURATION", help="Only lines of so long until now, such as 10m or 1h30m; or seconds."
+        ),
+    ] = None,
     search: Annotated[str | None, typer.Option("--search", help="Only lines with this text, in large or small letters.")] = None,
     context_lines: Annotated[int | None, typer.Option("--context", "-C", help="With --search: lines around each that is found.")] = None,
     previous: Annotated[bool, typer.Option("--previous", "-p", help="The run before the last restart.")] = False,
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Show the time of each line.")] = False,
     save: Annotated[Path | None, typer.Option("--save", help="Write all that is there into this file.")] = None,
+    force: files.Force = False,
     cluster: Cluster = None,
     output: Output = TABLE,
 ) -> None:
@@ -99,7 +105,7 @@ def logs(
     with client() as http:
         path = f"{cluster_path(chosen_cluster(http, cluster))}/logs"
         if save is not None:
-            _save(http, path, {**asked, "previous": previous or None}, save)
+            _save(http, path, {**asked, "previous": previous or None}, (save, force))
         elif follow:
             _check_following(previous)
             _follow(context(), f"{path}/stream", asked, Printer(times=timestamps))
@@ -128,8 +134,9 @@ def _show(told: Mapping[str, Any], printer: Printer, output: show.Format) -> Non
         show.note("No lines.")
 
 
-def _save(http: Client, path: str, query: Mapping[str, Any], file: Path) -> None:
-    show.note(f"{files.write(file, http.download(f'{path}/download', query))} bytes in {file}.")
+def _save(http: Client, path: str, query: Mapping[str, Any], to: tuple[Path, bool]) -> None:
+    size = files.write(to[0], http.download(f"{path}/download", query), force=to[1])
+    show.note(f"Wrote {to[0]} ({size:,} bytes).")
 
 
 # ---------------------------------------------------------------------- following

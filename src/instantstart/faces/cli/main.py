@@ -42,6 +42,7 @@ from instantstart.faces.cli import (
     steps,
     storage,
     support,
+    tokens,
     usage,
 )
 
@@ -97,7 +98,7 @@ app.add_typer(storage.images, name="image")
 app.add_typer(agents.app, name="agent")
 app.add_typer(support.app, name="support")
 app.add_typer(database.app, name="database")
-app.add_typer(access.tokens, name="token")
+app.add_typer(tokens.app, name="token")
 app.add_typer(access.context, name="context")
 app.add_typer(access.sessions, name="session")
 app.add_typer(audit.app, name="audit")
@@ -107,7 +108,6 @@ app.command("login")(access.login)
 app.command("logout")(access.logout)
 app.command("logs")(logs.logs)
 app.command("me")(access.me)
-app.command("demo")(demo.demo)
 
 
 @app.callback(invoke_without_command=True)

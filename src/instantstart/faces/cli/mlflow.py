@@ -276,6 +276,7 @@ def _values(series: show.Row) -> list[float]:
 @app.command("export")
 def export(
     to: Annotated[Path | None, typer.Option("--to", help="File to write; left out: standard output.")] = None,
+    force: files.Force = False,
     from_: From = None,
     experiment: Experiments = None,
     filter_: Filter = None,
@@ -290,5 +291,5 @@ def export(
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
             return
-        files.write(to, pieces)
-    show.note(f"Wrote {to}.")
+        size = files.write(to, pieces, force)
+    show.note(f"Wrote {to} ({size:,} bytes).")

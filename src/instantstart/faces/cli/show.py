@@ -167,11 +167,25 @@ def problem(told: problems.Problem | Mapping[str, Any], form: Format = Format.ta
         err().file.write(as_json(document))
         return
     console = err()
-    console.print(Text.assemble(("Error: ", "bold red"), _printable(str(document.get("detail") or document.get("title")))))
-    for field in document.get("fields", ()):
-        console.print(Text.assemble("  ", (_printable(str(field["pointer"])), "yellow"), "  ", _printable(str(field["message"]))))
-    if document.get("hint"):
+    told_so, fields = _once(document)
+    console.print(Text.assemble(("Error: ", "bold red"), _printable(told_so)))
+    for pointer, message in fields:
+        console.print(Text.assemble("  ", (_printable(pointer), "yellow"), "  ", _printable(message)))
+    if document.get("hint") and document["hint"] not in (told_so, *(message for _, message in fields)):
         console.print(Text.assemble(("Hint: ", "bold"), _printable(str(document["hint"]))))
     for name, value in (document.get("evidence") or {}).items():
         console.print(Text(f"  {name}: {_printable(str(value))[:500]}", style="bright_black"))
     console.print(Text(f"  code: {document.get('code')}", style="bright_black"))
+
+
+def _once(document: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    """What is wrong, and the fields with what is wrong of each: no sentence twice."""
+    detail = str(document.get("detail") or document.get("title"))
+    fields = [(str(each["pointer"]), str(each["message"])) for each in document.get("fields", ())]
+    repeated = [message for _, message in fields if message.rstrip(".") in detail]
+    if not repeated:
+        return detail, fields
+    if len(fields) == 1:
+        pointer = fields[0][0]
+        return detail, [] if pointer.rpartition("/")[2] in detail else [(pointer, "")]
+    return f"{str(document.get('title') or 'The request is not valid').rstrip('.')}:", fields
