@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -120,6 +121,37 @@ def test_a_stranger_is_refused() -> None:
         "iam:AttachRolePolicy", "arn:aws:iam::123456789012:role/instantstart-x-eks", "journal", policy="AdministratorAccess"
     )
     assert not allowed(attach, documents)
+
+
+#: the kinds that are made under a name of ours, and not under one of anybody's else: a tag would say no more
+_BY_NAME = {
+    "eks:CreateAccessEntry", "eks:CreateAddon", "eks:CreateCluster", "eks:CreatePodIdentityAssociation",
+    "iam:CreateOpenIDConnectProvider", "iam:CreateRole", "iam:CreateServiceLinkedRole",
+}  # fmt: skip
+#: EC2's own, which have no names: bound to the Region; what is taken away again must bear our tag
+_BY_REGION = {
+    "ec2:AllocateAddress", "ec2:CreateInternetGateway", "ec2:CreateNatGateway", "ec2:CreateRouteTable", "ec2:CreateSecurityGroup",
+    "ec2:CreateSubnet", "ec2:CreateTags", "ec2:CreateVpc", "ec2:CreateVpcEndpoint",
+}  # fmt: skip
+
+
+def _makes(action: str) -> bool:
+    return action.split(":")[1].startswith(("Create", "Allocate", "Run"))
+
+
+def test_nothing_is_made_without_our_tag() -> None:
+    """The same questions without the tag in the request are refused; the rest is bound to names of ours or to the Region."""
+    documents = filled()
+    makes = [asked for asked in permissions.recorded() if asked.tags and _makes(asked.action)]
+    loose = {asked.action for asked in makes if allowed(dataclasses.replace(asked, tags=False), documents)}
+    assert loose == _BY_NAME | _BY_REGION
+    assert {asked.action for asked in makes} - loose == {
+        "aps:CreateWorkspace", "cloudformation:CreateStack", "fsx:CreateFileSystem", "sagemaker:CreateCluster",
+        "sagemaker:CreateMlflowApp", "sagemaker:CreateMlflowTrackingServer",
+    }  # fmt: skip
+    elsewhere = "arn:aws:eks:us-west-2:123456789012:cluster/production"
+    assert not allowed(permissions.Asked("eks:CreateCluster", elsewhere, "journal", tags=True), documents)
+    assert not allowed(permissions.Asked("iam:CreateRole", "arn:aws:iam::123456789012:role/ops", "journal", tags=True), documents)
 
 
 def test_every_call_of_the_source_is_in_the_record() -> None:
