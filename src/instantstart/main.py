@@ -21,6 +21,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 import instantstart
 from instantstart.base import log, problems, settings, tracing
 from instantstart.base.settings import Settings
@@ -170,8 +172,8 @@ def with_given(loaded: Settings, given: Mapping[str, Any]) -> Settings:
     """``loaded`` with what the command line said. Raises Invalid naming the option."""
     try:
         return Settings.model_validate(loaded.model_dump() | {name: value for name, value in given.items() if value is not None})
-    except ValueError as error:
-        raise problems.Invalid("settings.invalid", f"Wrong option: {error}") from error
+    except ValidationError as error:
+        raise settings.wrong(error, {name: f"--{name.replace('_', '-')}" for name in Settings.model_fields}) from error
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -130,3 +130,12 @@ def test_a_log_line_is_json_without_secrets(capsys: pytest.CaptureFixture[str]) 
     assert "abcdefghijklmnop" not in first["message"]
     assert first["password"] == log.HIDDEN
     assert "ValueError: inner" in second["exception"]
+
+
+def test_wrong_settings_are_told_in_our_words() -> None:
+    with pytest.raises(problems.Invalid) as caught:
+        settings.load({"INSTANTSTART_PORT": "many", "INSTANTSTART_LOG_FORMAT": "xml", "INSTANTSTART_OIDC_ISSUER": "example.com"})
+    told = {each.pointer: each.message for each in caught.value.fields}
+    assert told["/INSTANTSTART_PORT"] == "INSTANTSTART_PORT must be a whole number."
+    assert told["/INSTANTSTART_LOG_FORMAT"] == "INSTANTSTART_LOG_FORMAT must be one of 'json' or 'text'."
+    assert told["/INSTANTSTART_OIDC_ISSUER"].startswith("INSTANTSTART_OIDC_ISSUER has not the form that it needs. Issuer of the OpenID")

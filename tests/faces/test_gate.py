@@ -174,3 +174,11 @@ def test_a_websocket_passes_the_same_gate(client: TestClient, sign: Sign, header
         pass
     assert refused.value.status_code == status
     assert refused.value.headers["content-type"] == PROBLEM
+
+
+def test_a_refused_method_says_which_ones_the_address_takes(client: TestClient, sign: Sign) -> None:
+    answer = client.delete("/api/v1/clusters", headers=sign("admin"))
+    assert answer.headers["allow"] == "GET, POST"
+    assert answer.json()["detail"] == "This address does not take DELETE; it takes GET, POST."
+    assert answer.json()["hint"] == "Use GET or POST."
+    assert "/openapi.json" in client.get("/api/v1/nowhere", headers=sign("admin")).json()["hint"]

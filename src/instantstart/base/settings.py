@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from instantstart.base import problems
+from instantstart.base import problems, sentences
 
 PREFIX = "INSTANTSTART_"
 
@@ -159,6 +159,16 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
-        violations = [problems.Violation("/" + names[str(e["loc"][0])], str(e["msg"])) for e in error.errors()]
-        told = "; ".join(f"{v.pointer[1:]}: {v.message}" for v in violations)
-        raise problems.Invalid("settings.invalid", f"Wrong settings: {told}", fields=violations) from error
+        raise wrong(error, names) from error
+
+
+def wrong(error: ValidationError, names: Mapping[str, str]) -> problems.Invalid:
+    """What is wrong with each setting, under the names that the person used."""
+    told = []
+    for each in error.errors():
+        field = str(each["loc"][0])
+        message = sentences.sentence({**each, "loc": (names[field],)})
+        if each["type"] == "string_pattern_mismatch":
+            message = f"{names[field]} has not the form that it needs. {Settings.model_fields[field].description}"
+        told.append(problems.Violation("/" + names[field], message))
+    return problems.Invalid("settings.invalid", f"Wrong settings: {' '.join(each.message for each in told)}", fields=told)

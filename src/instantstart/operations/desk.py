@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from instantstart.base import problems, tracing
+from instantstart.base import problems, sentences, tracing
 from instantstart.operations.declare import Workflow
 from instantstart.operations.journal import Journal
 from instantstart.operations.record import EXECUTING, HOLDING, RETRYABLE, TERMINAL, OperationStatus, StageStatus
@@ -209,8 +209,8 @@ def _parse(workflow: Workflow, given: Any) -> BaseModel:
     try:
         return workflow.spec.model_validate_json(json.dumps(given))
     except ValidationError as error:
-        fields = [problems.Violation("/" + "/".join(str(part) for part in each["loc"]), each["msg"]) for each in error.errors()]
-        told = "; ".join(f"{field.pointer}: {field.message}" for field in fields)
+        fields = sentences.violations(error.errors())
+        told = " ".join(field.message for field in fields)
         raise problems.Invalid("operation.spec", f"What is asked of {workflow.name} is not right: {told}", fields=fields) from error
 
 

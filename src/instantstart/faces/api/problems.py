@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,10 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from instantstart.base import log, problems, trail
-from instantstart.base.problems import Violation
+from instantstart.base import log, problems, sentences, trail
 from instantstart.capabilities.doors import RepeatedError
-from instantstart.faces.api import sentences
 
 logger = log.get("instantstart.api")
 #: after too many attempts; the window in which they are counted
@@ -80,14 +79,18 @@ def invalid(errors: Sequence[Mapping[str, Any]], body: Any = None) -> problems.P
     if broken_json is not None:
         why = str(broken_json.get("ctx", {}).get("error", "not JSON"))
         return HttpProblem(400, f"The body is not JSON: {why} at character {broken_json['loc'][-1]}.")
-    violations: dict[str, Violation] = {}
-    for error in errors:
-        error = {**error, "loc": sentences.location(error, body)}
-        pointer = sentences.pointer(error["loc"])
-        violations.setdefault(pointer, Violation(pointer, sentences.sentence(error)))
-    fields = list(violations.values())
+    fields = sentences.violations(errors, body)
     told = " ".join(f.message for f in fields[:5]) + (f" And {len(fields) - 5} more." if len(fields) > 5 else "")
     return problems.Invalid("request.invalid", told, title="The request is not valid", fields=fields)
+
+
+def _other_method(request: Request) -> JSONResponse:
+    """405 with every method that the address takes: the framework names those of one route only."""
+    described = request.app.openapi()["paths"]
+    matching = [path for path in described if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)), request.url.path)]
+    allowed = ", ".join(sorted({method.upper() for path in matching for method in described[path]})) or "GET"
+    detail = f"This address does not take {request.method}; it takes {allowed}."
+    return response(HttpProblem(405, detail, hint=f"Use {allowed.replace(', ', ' or ')}."), headers={"Allow": allowed})
 
 
 def install(app: FastAPI) -> None:
@@ -105,7 +108,9 @@ def install(app: FastAPI) -> None:
 
     def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        hint = f"{request.method} {request.url.path}" if error.status_code in (404, 405) else None
+        if error.status_code == 405:
+            return _other_method(request)
+        hint = f"There is nothing at {request.url.path[:200]}; every address is in /openapi.json." if error.status_code == 404 else None
         return response(HttpProblem(error.status_code, hint=hint), headers=error.headers)
 
     def on_repeated(_request: Request, error: Exception) -> JSONResponse:

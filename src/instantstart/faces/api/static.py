@@ -36,7 +36,7 @@ def install(app: FastAPI, folder: Path) -> None:
     @router.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     def console(path: str) -> Response:
         if path.split("/", 1)[0] in _RESERVED:
-            raise HttpProblem(404, hint=f"/{path}"[:200])
+            raise HttpProblem(404, hint=f"There is nothing at {f'/{path}'[:200]}; every address is in /openapi.json.")
         return _answer(root, path)
 
     app.include_router(router)

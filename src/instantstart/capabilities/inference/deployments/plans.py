@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from instantstart.base import problems
+from instantstart.base import problems, sentences
 from instantstart.capabilities import server_asks
 from instantstart.capabilities.inference.deployments import objects, removal, rules, specs, stages
 from instantstart.capabilities.planning import Plan
@@ -162,7 +162,7 @@ def _whole(fields: Mapping[str, Any]) -> specs.CreateModelDeployment:
 
 def _wrong(fields: Mapping[str, Any], error: Any) -> str:
     name = str(error["loc"][0]) if error["loc"] else "It"
-    return f"{name} has no default to go back to: give a value." if fields.get(name, "") is None else f"{name}: {error['msg']}."
+    return f"{name} has no default to go back to: give a value." if fields.get(name, "") is None else sentences.sentence(error)
 
 
 def _target(where: Site, ask: specs.CreateModelDeployment) -> specs.DeploymentTarget:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from instantstart.base import patterns
+from instantstart.base import moments, patterns
+from instantstart.base.problems import Violation
 
 Error = Mapping[str, Any]
 
@@ -47,6 +49,16 @@ def pointer(location: Sequence[Any]) -> str:
     return "".join("/" + str(each)[:_LONGEST].replace("~", "~0").replace("/", "~1") for each in parts)
 
 
+def violations(errors: Sequence[Error], body: Any = None) -> list[Violation]:
+    """What the library found, one for each place in ``body``."""
+    found: dict[str, Violation] = {}
+    for error in errors:
+        error = {**error, "loc": location(error, body)}
+        where = pointer(error["loc"])
+        found.setdefault(where, Violation(where, sentence(error)))
+    return list(found.values())
+
+
 def sentence(error: Error) -> str:
     """What is wrong with one field. Never repeats what was sent: it may be a secret."""
     if error["type"] in _WHOLE:
@@ -64,7 +76,12 @@ def _plain(error: Error) -> str:
     text = str(error.get("msg", "is wrong")).strip().rstrip(".")
     if error["type"] in ("value_error", "assertion_error"):
         return text.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    return "is wrong: " + text[:1].lower() + text[1:]
+    found = _SHOULD.match(text)
+    return f"must {text[found.end() :]}" if found else "is wrong: " + text[:1].lower() + text[1:]
+
+
+#: how the library begins the sentences that have no words of ours
+_SHOULD = re.compile(r"(?:Input|Value|Data|\w+ input) should (?=be |have |match |not )")
 
 
 def _say(text: str) -> Callable[[Mapping[str, Any]], str]:
@@ -107,5 +124,25 @@ _SAYINGS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "none_required": _say("must be empty"),
     "union_tag_not_found": lambda context: f"needs {str(context['discriminator']).strip(chr(39))}, which says what the rest is",
     "union_tag_invalid": lambda context: f"must have as {str(context['discriminator']).strip(chr(39))} one of {context['expected_tags']}",
+    **dict.fromkeys(
+        ("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "datetime_object_invalid"),
+        _say(f"must be a moment with its time zone, such as {moments.EXAMPLE}"),
+    ),
+    "timezone_aware": _say(f"must say its time zone, as {moments.EXAMPLE} does with Z for UTC"),
+    **dict.fromkeys(("date_type", "date_parsing", "date_from_datetime_parsing"), _say("must be a date, such as 2026-11-30")),
+    **dict.fromkeys(("time_type", "time_parsing"), _say("must be a time of the day, such as 03:30")),
+    **dict.fromkeys(("time_delta_type", "time_delta_parsing"), _say("must be a duration in seconds")),
+    **dict.fromkeys(("url_type", "url_parsing", "url_syntax_violation"), _say("must be an address, such as https://example.com")),
+    "url_scheme": _say("must be an address that begins with {expected_schemes}"),
+    "url_too_long": _say("must have at most {max_length} characters"),
+    "multiple_of": _say("must be a multiple of {multiple_of}"),
+    "int_parsing_size": _say("is too large a number"),
+    **dict.fromkeys(("decimal_type", "decimal_parsing"), _say("must be a number")),
+    "decimal_max_digits": _say("must have at most {max_digits} digits"),
+    "decimal_max_places": _say("must have at most {decimal_places} digits after the point"),
+    **dict.fromkeys(("set_type", "frozen_set_type", "iterable_type"), _say("must be a list")),
+    "mapping_type": _say("must be an object"),
+    **dict.fromkeys(("uuid_type", "uuid_parsing"), _say("must be a UUID, such as 123e4567-e89b-42d3-a456-426614174000")),
+    "path_type": _say("must be a path"),
     "recursion_depth_exceeded": _say("goes too deep"),
 }
