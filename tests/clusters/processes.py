@@ -69,10 +69,15 @@ class ControlPlane:
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """The document of a call that succeeds."""
+        status, document = self.answer(method, path, body, **query)
+        assert status < 300, document
+        return document
+
+    def answer(self, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, Any]:
+        """Status and document of a call, whatever comes of it."""
         headers = {"Authorization": f"Bearer {self.token}"}
         answer = httpx2.request(method, f"{self.url}/api/v1{path}", json=body, params=query, headers=headers, timeout=60)
-        assert answer.status_code < 300, answer.text
-        return answer.json()
+        return answer.status_code, answer.json() if answer.content else None
 
     def operation(self, operation_id: str) -> dict[str, Any]:
         """One operation as it is."""

@@ -18,7 +18,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from tests.aws import ledgers
-from tests.clusters import forks
+from tests.clusters import forks, holdings
 
 ROOT = Path(__file__).parents[2]
 REGION = "us-west-2"
@@ -159,6 +159,7 @@ def wait_for(log: Path, sign: str, child: subprocess.Popen[str] | forks.Fork, ti
 def inventory(sandbox: SandboxProcess, region: str = REGION) -> list[str]:
     """Everything in the account that a person would see, one line each, ids taken out: two equal lists are two equal worlds."""
     lines = [*_network(sandbox, region), *_compute(sandbox, region), *_bought(sandbox, region), *_global(sandbox, region)]
+    lines += holdings.held(lambda service: sandbox.client(service, region))
     return sorted(_ISSUER.sub("*", _ID.sub(r"\1-*", line)) for line in lines)
 
 
@@ -214,6 +215,7 @@ def _compute(sandbox: SandboxProcess, region: str) -> Iterable[str]:
             yield f"addon {name}/{addon} {eks.describe_addon(clusterName=name, addonName=addon)['addon']['status']}"
         for entry in eks.list_access_entries(clusterName=name)["accessEntries"]:
             yield f"access-entry {name}/{entry}"
+        yield from holdings.of_eks(eks, name)
     for cluster in sagemaker.list_clusters()["ClusterSummaries"]:
         name = cluster["ClusterName"]
         statuses = sorted(n["InstanceStatus"]["Status"] for n in sagemaker.list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"])
@@ -236,12 +238,13 @@ def _global(sandbox: SandboxProcess, region: str) -> Iterable[str]:
         if not role["Path"].startswith("/aws-service-role/"):
             attached = sorted(p["PolicyName"] for p in iam.list_attached_role_policies(RoleName=role["RoleName"])["AttachedPolicies"])
             inline = sorted(iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"])
-            yield f"role {role['RoleName']} {attached} {inline}"
+            yield f"role {role['RoleName']} {attached} {inline} {holdings.of_role(role)}"
     for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
         yield f"oidc {provider['Arn']}"
     for bucket in s3.list_buckets()["Buckets"]:
         keys = sorted(o["Key"] for o in s3.list_objects_v2(Bucket=bucket["Name"]).get("Contents", []))
         yield f"bucket {bucket['Name']} {keys}"
+        yield f"guards-of {bucket['Name']} {holdings.of_bucket(s3, bucket['Name'])}"
 
 
 def bundles() -> Path:

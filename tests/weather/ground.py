@@ -96,9 +96,11 @@ class Ground:
             assert done.status == "succeeded", (name, done.stopped_at, done.problem)
 
     def forget(self) -> None:
-        """Nothing is remembered of the run before: no answer kept, no cluster registered."""
+        """Nothing is remembered of the run before: no answer kept, no cluster registered, none watched (its ARN is another world's now)."""
         for aws in self.room.aws._regions.values():
             aws._kept.clear()
+        for arn in self.room.kube.watching.watched():
+            self.room.kube.watching.forget(arn)
         for row in self.room.store.clusters.list():
             self.room.store.clusters.delete(row.tag)
 
@@ -122,7 +124,7 @@ class Ground:
         # whether an add-on has found its pods yet is a matter of real seconds, which a warp does not give it
         lines = [re.sub(r"^(addon .*) (ACTIVE|DEGRADED)$", r"\1 made", line) for line in lines]
         for pattern in differs:
-            lines = [re.sub(pattern, "*", line) for line in lines]
+            lines = [re.sub(pattern, "", line) for line in lines]
         return sorted(lines)
 
 

@@ -32,6 +32,22 @@ class Strike:
     stages: str
 
 
+@dataclass(frozen=True)
+class Wish:
+    """A request: what a client would send."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any]
+    body: Any
+
+
+def operation_of(answer: Any) -> str:
+    """The operation that an answer tells of; empty: none, since all is so already."""
+    told = answer if "id" in answer else next(iter(answer.get("operations") or [{}]))
+    return str(told.get("id", ""))
+
+
 class House:
     """One control plane, with a data folder of its own, on a ground."""
 
@@ -50,13 +66,25 @@ class House:
 
     def ask(self, what: Scenario) -> str:
         """Ask for a workflow through its route; the operation's id. A destructive one is planned first, for its approval."""
+        status, answer = self.send(self.wish(what))
+        assert status < 300, answer
+        return operation_of(answer)
+
+    def wish(self, what: Scenario, **otherwise: Any) -> Wish:
+        """A workflow as its route takes it, not sent yet. ``otherwise``: fields of its body that say something else."""
         beside = self.begin_beside(what)
         method, path, query, body = _request(self.plane.document(), what, self.ground)
-        path = path.replace("{operation_id}", beside)
+        return Wish(method, path.replace("{operation_id}", beside), query, {**body, **otherwise} if otherwise else body)
+
+    def send(self, wish: Wish) -> tuple[int, Any]:
+        """Status and document of the answer. A destructive wish is planned first, for its approval; what the plan refuses is the answer."""
+        query = dict(wish.query)
         if query.pop("approval", None) is not None:
-            query["approval"] = self.plane.call(method, path, body, **query, dry_run=True)["approval"]
-        answer = self.plane.call(method, path, body, **query)
-        return str(answer["id"] if "id" in answer else answer["operations"][0]["id"])
+            status, plan = self.plane.answer(wish.method, wish.path, wish.body, **query, dry_run=True)
+            if status >= 300:
+                return status, plan
+            query["approval"] = plan["approval"]
+        return self.plane.answer(wish.method, wish.path, wish.body, **query)
 
     def begin_beside(self, what: Scenario) -> str:
         """What goes on beside a workflow, asked for once; its operation's id. Empty: nothing does."""

@@ -27,6 +27,11 @@ KILLS: Mapping[str, str] = {
     "random": "killed at random instants",
     "cut": "cancelled after a stage, then the cluster deleted",
 }
+#: the same, of two clients at once
+CLIENTS: Mapping[str, str] = {
+    "twice": "the same wish by two clients at once: one change",
+    "contrary": "what ends its thing, or another change of it, asked for at once: one goes first, none is mixed",
+}
 _POINTS = (
     (re.compile(r"^before "), "halt"),
     (re.compile(r"^after, not recorded"), "hold"),
@@ -34,6 +39,8 @@ _POINTS = (
     (re.compile(r"^stage .* ended$"), "ended"),
     (re.compile(r"^random instants"), "random"),
     (re.compile(r"^cut "), "cut"),
+    (re.compile(r"^the same wish "), "twice"),
+    (re.compile(r" at once$"), "contrary"),
 )
 _WEATHER = re.compile(r"^([a-z]+) \([a-z_.]+\)$")
 
@@ -90,7 +97,7 @@ def page(weathers: Sequence[tuple[str, str]]) -> str:
     """The page of the ledger. ``weathers``: name and what it is."""
     kept, workflows = read()
     trials = {trial for _, trial in kept}
-    special = sorted(trials - set(KILLS) - {name for name, _ in weathers})
+    special = sorted(trials - {*KILLS, *CLIENTS} - {name for name, _ in weathers})
     wrong = [f"- {cell.workflow}, {line}" for cell in kept.values() for line in cell.wrong]
     points, right = sum(cell.points for cell in kept.values()), sum(cell.right for cell in kept.values())
     return "\n".join(
@@ -113,6 +120,12 @@ def page(weathers: Sequence[tuple[str, str]]) -> str:
             *(f"- **{name}**: {says}" for name, says in KILLS.items()),
             "",
             *_table(workflows, list(KILLS), kept),
+            "",
+            "## Two clients at once",
+            "",
+            *(f"- **{name}**: {says}" for name, says in CLIENTS.items()),
+            "",
+            *_table([each for each in workflows if any((each, name) in kept for name in CLIENTS)], list(CLIENTS), kept),
             "",
             "## The process in weather",
             "",

@@ -39,7 +39,7 @@ class Scenario:
     door: str = ""
     #: parameters of that route's path which the spec calls otherwise: their values
     path: Mapping[str, str] = field(default_factory=dict)
-    #: parts of the world's lines that two right runs may differ in (regular expressions, replaced by ``*``)
+    #: parts of the world's lines that two right runs may differ in (regular expressions, left out)
     differs: tuple[str, ...] = ()
     #: the body of its route, when that is no part of the spec
     body: Asks | None = None

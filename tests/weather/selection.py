@@ -27,6 +27,7 @@ _TYPICAL = {
     "test_process.py": 100.0,
     "test_clients.py": 80.0,
     "test_disk.py": 40.0,
+    "test_wishes.py": 60.0,
 }
 
 

@@ -41,6 +41,8 @@ def test_the_page_is_drawn_from_the_ledger() -> None:
         ("stage nodes begun", "begun"),
         ("random instants, seed 3", "random"),
         ("cut after 5 looks", "cut"),
+        ("the same wish by two at once", "twice"),
+        ("volume.remove at once", "contrary"),
         ("AWS itself killed four times", "AWS itself killed four times"),
     ],
 )

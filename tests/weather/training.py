@@ -19,7 +19,7 @@ JOB: dict[str, Any] = {
 }
 MODEL, LARGE_MODEL = {"repository": "sandbox/tiny-model"}, {"repository": "sandbox/large-model"}
 #: how much of it has come when it is cancelled is a matter of real seconds
-FETCHED = r"(, )?'models/sandbox/large-model/[^']*'"
+FETCHED = r"'models/sandbox/large-model/[^']*'(, )?"
 
 
 def end(ground: Ground) -> dict[str, Any]:
