@@ -40,7 +40,7 @@ _POINTS = (
     (re.compile(r"^random instants"), "random"),
     (re.compile(r"^cut "), "cut"),
     (re.compile(r"^the same wish "), "twice"),
-    (re.compile(r" at once$"), "contrary"),
+    (re.compile(r".* at once$"), "contrary"),
 )
 _WEATHER = re.compile(r"^([a-z]+) \([a-z_.]+\)$")
 

@@ -29,6 +29,8 @@ AUTOSCALER: dict[str, Any] = {
     "accept_no_data": True,
 }
 SCALED = {"namespace": "default", "target": "qwen"}
+#: whose replicas are the autoscaler's is ours no more as soon as it has scaled, which is a matter of real seconds
+SCALED_BY = (r', \{"spec": \{"replicas": \d+\}\}',)
 POOLED = {"namespace": "default", "name": "warm"}
 POOL: dict[str, Any] = {**POOLED, "command": f"vllm serve {_MODEL} --max-model-len 512", "gpus": 1, "workers": 2, "drain_seconds": 5}
 _PATIENCE_SECONDS = 60.0
