@@ -245,7 +245,7 @@ def _welcome(room: Room, listening: socket.socket) -> None:
     if admin is not None:
         code = room.store.identities.create_code(admin)
         lines.append(f"Sign in once, within 10 minutes: {url}/login#code={code}")
-    lines.append(f"Administrator's token: {folder / ADMIN_FILE if admin else 'not in this folder; sign in with one of yours'}")
+    lines.append(f"Administrator's token: {_where_token(room, admin)}")
     if host not in ("127.0.0.1", "::1"):
         lines.append(f"Listening on {host} without TLS: put a proxy that adds it in front, and name it in INSTANTSTART_ALLOWED_HOSTS.")
     sys.stdout.write("\n".join(lines) + "\n")
@@ -258,15 +258,27 @@ def _reachable(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def first_admin(room: Room) -> str | None:
-    """The identity behind the token in the data folder; made, with its file, where no administrator could enter with a token.
+def _where_token(room: Room, admin: str | None) -> str:
+    file = room.settings.data_dir / ADMIN_FILE
+    given = settings.given_admin_token(room.settings)
+    if given and room.store.identities.find_token(given):
+        return "the one that the settings give (INSTANTSTART_ADMIN_TOKEN)"
+    return str(file) if admin else "not in this folder; sign in with one of yours"
 
+
+def first_admin(room: Room) -> str | None:
+    """The administrator whose token the settings give, else the identity behind the token in the data folder.
+
+    The latter is made, with its file, where no administrator could enter with a token.
     That is so at the first start, and when the last token of an administrator has run out: who can start the server can then enter again.
     None when the file is gone or its token has ended: then an administrator signs in with a token of their own.
     """
     path = room.settings.data_dir / ADMIN_FILE
     identities = room.store.identities
     with room.store.transaction(lock="first-admin"):
+        given = settings.given_admin_token(room.settings)
+        if given and (known := identities.given(given)):
+            return known.id
         if not identities.has_administrator():
             identity, token = identities.create_token("administrator", "admin", "person")
             write_private(path, token + "\n")

@@ -139,3 +139,16 @@ def test_wrong_settings_are_told_in_our_words() -> None:
     assert told["/INSTANTSTART_PORT"] == "INSTANTSTART_PORT must be a whole number."
     assert told["/INSTANTSTART_LOG_FORMAT"] == "INSTANTSTART_LOG_FORMAT must be one of 'json' or 'text'."
     assert told["/INSTANTSTART_OIDC_ISSUER"].startswith("INSTANTSTART_OIDC_ISSUER has not the form that it needs. Issuer of the OpenID")
+
+
+def test_the_administrators_token_of_the_settings(tmp_path: Path) -> None:
+    good = "ist_" + "x" * 43
+    (tmp_path / "token").write_text(f"{good}\n")
+    assert settings.given_admin_token(settings.load({})) is None
+    assert settings.given_admin_token(settings.load({"INSTANTSTART_ADMIN_TOKEN": good})) == good
+    assert settings.given_admin_token(settings.load({"INSTANTSTART_ADMIN_TOKEN_FILE": str(tmp_path / "token")})) == good
+    for wrong in ({"INSTANTSTART_ADMIN_TOKEN": "ist_short"}, {"INSTANTSTART_ADMIN_TOKEN_FILE": str(tmp_path / "none")}):
+        with pytest.raises(problems.Invalid) as caught:
+            settings.given_admin_token(settings.load(wrong))
+        assert caught.value.code == "settings.admin_token"
+        assert "ist_short" not in str(caught.value)

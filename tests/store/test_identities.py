@@ -149,3 +149,23 @@ def test_a_person_decides_a_pending_approval_once(opened: store.Store, hands: Ha
     with pytest.raises(problems.NotFound):
         opened.approvals.decide("ap-none", "id-person", grant=True)
     assert opened.approvals.list_pending() == []
+
+
+def test_the_administrator_of_the_settings_enters_with_what_they_say_now(opened: store.Store) -> None:
+    first, second = "ist_" + "a" * 40, "ist_" + "b" * 40
+    admin = opened.identities.given(first)
+    assert admin is not None
+    assert admin.role == "admin"
+    assert opened.identities.given(first) == opened.identities.find(admin.id), "a restart changes nothing"
+    session, _ = opened.identities.create_session(admin.id)
+    rotated = opened.identities.given(second)
+    assert rotated is not None
+    assert rotated.id == admin.id
+    assert opened.identities.find_token(first) is None
+    assert opened.identities.find_session(session) is None
+    assert opened.identities.find_token(second) is not None
+    _, viewer = opened.identities.create_token("v", "viewer", "person")
+    assert opened.identities.given(viewer) is None, "who has a token already keeps its role"
+    opened.identities.revoke(admin.id)
+    assert opened.identities.given(second) is None
+    assert opened.identities.given(first) is None, "revoked is for good"

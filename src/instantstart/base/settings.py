@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from instantstart.base import problems, sentences
 
 PREFIX = "INSTANTSTART_"
+_ADMIN_TOKEN = re.compile(r"ist_[A-Za-z0-9_-]{40,200}", re.ASCII)
 
 
 class Settings(BaseModel):
@@ -62,6 +64,12 @@ class Settings(BaseModel):
         ge=0,
         description="Requests and streams that an identity may have open at once in a replica; more are answered 429. 0: no limit.",
     )
+    admin_token: SecretStr | None = Field(
+        default=None,
+        description="Token of a first administrator, ist_ and at least 40 letters, digits, - and _; better in a file. It opens from the "
+        "start on, in every replica; another value takes the place of the one before. Empty: one is made, in the data folder.",
+    )
+    admin_token_file: Path | None = Field(default=None, description="File with that token, such as a mounted secret.")
     audit_retention_days: int = Field(default=365, ge=0, description="Days that lines of the audit log are kept; 0: for ever.")
     oidc_issuer: str = Field(
         default="",
@@ -160,6 +168,28 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         return Settings.model_validate(given)
     except ValidationError as error:
         raise wrong(error, names) from error
+
+
+def given_admin_token(chosen: Settings) -> str | None:
+    """The first administrator's token that the settings give. Raises Invalid for one that cannot be read or is easily guessed."""
+    try:
+        told = chosen.admin_token_file.read_text(encoding="utf-8") if chosen.admin_token_file else _secret(chosen.admin_token)
+    except (OSError, ValueError) as error:
+        raise problems.Invalid(
+            "settings.admin_token", f"INSTANTSTART_ADMIN_TOKEN_FILE: {chosen.admin_token_file} cannot be read."
+        ) from error
+    token = told.strip()
+    if token and not _ADMIN_TOKEN.fullmatch(token):
+        raise problems.Invalid(
+            "settings.admin_token",
+            "The administrator's token of the settings must be ist_ and at least 40 letters, digits, '-' and '_'.",
+            hint="Make one: echo ist_$(openssl rand -hex 32)",
+        )
+    return token or None
+
+
+def _secret(value: SecretStr | None) -> str:
+    return value.get_secret_value() if value else ""
 
 
 def wrong(error: ValidationError, names: Mapping[str, str]) -> problems.Invalid:

@@ -19,6 +19,8 @@ from instantstart.store.sessions import CODE_SECONDS, SESSION_SECONDS, SHOWN, Se
 __all__ = ["CODE_SECONDS", "SESSION_SECONDS", "Identities", "hash_of"]
 
 TOKEN_PREFIX = "ist_"  # noqa: S105 - the public prefix of our tokens, not one of them
+#: the administrator whose token the settings give
+GIVEN_ADMIN = "id-0000000000000000"
 _USE_NOTED_EVERY = dt.timedelta(minutes=1)
 _IDENTITIES = tables.identities
 _COLUMN = _IDENTITIES.c
@@ -43,6 +45,22 @@ class Identities(Sessions):
         secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
         identity = IdentityRow(new_id("id"), name, role, kind, self._connector.now(), expires_at, note=note)
         return self._insert(identity, secret), secret
+
+    def given(self, secret: str) -> IdentityRow | None:
+        """The administrator whose token is ``secret``, given by whoever set the server up; made, or given this token in place of another.
+
+        None when that administrator was revoked or disabled here, which a restart does not undo.
+        """
+        with self._connector.transaction():
+            if known := self._one(_COLUMN.secret_hash == hash_of(secret)):
+                return self.living((_COLUMN.id == known.id) & (_COLUMN.role == "admin"))
+            if self.find(GIVEN_ADMIN) is None:
+                made = IdentityRow(GIVEN_ADMIN, "administrator of the settings", "admin", "person", self._connector.now())
+                return self._insert(made, secret)
+            if self.living(_COLUMN.id == GIVEN_ADMIN) is None:
+                return None
+            self.end_sessions(GIVEN_ADMIN)
+            return self.change(GIVEN_ADMIN, {"secret_hash": hash_of(secret), "token_made_at": self._connector.now()})
 
     def _insert(self, identity: IdentityRow, secret: str) -> IdentityRow:
         values = {column.name: getattr(identity, column.name) for column in SHOWN}
