@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import re
 import signal
 import sys
 import tempfile
@@ -28,18 +26,15 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS
-from tests.breach import hostile
+from tests.breach import hostile, sequences
+from tests.breach.answers import faults
 from tests.breach.ground import Ground, standing
-
-from instantstart.base import problems
 
 #: the Allow header of two routes at one address is the framework's; a well-formed request may well be refused by the world as it is
 LEFT_OUT = ("not_a_server_error", "unsupported_method", "allow_header_conformance", "ignored_auth", "positive_data_acceptance")
 TOO_LARGE = (413, 431)
 #: it ends the session that asks
 NOT_ASKED = ("session_delete",)
-_CODE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
-_NEEDED = ("type", "title", "status", "kind", "code", "detail", "retryable")
 _SHOWN_CHARACTERS = 600
 HOSTILE = "hostile"
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE, HOSTILE)
@@ -144,7 +139,7 @@ class Fuzz:
         answer = self._session.request(case.operation.method, self._ground.url + path, timeout=90, **asked)
         operation = str(case.operation.definition.raw["operationId"])
         self.found.note(operation, answer.status_code)
-        for what in _faults(answer):
+        for what in faults(answer):
             self.found.wrong(operation, what, f"{path} {asked!a}"[:_SHOWN_CHARACTERS] + _told(answer))
 
     def _ask(self, case: Any) -> None:
@@ -155,7 +150,7 @@ class Fuzz:
             self.found.wrong(name, f"no answer ({type(error).__name__})", case.as_curl_command())
             return
         self.found.note(name, answer.status_code)
-        for what in _faults(answer):
+        for what in faults(answer):
             self.found.wrong(name, what, _example(case, answer))
         if answer.status_code in TOO_LARGE:  # a refusal that schemathesis does not count as one
             return
@@ -176,33 +171,6 @@ def _example(case: Any, answer: Any) -> str:
 
 def _told(answer: Any) -> str:
     return f"\n-> {answer.status_code}: {answer.content[:_SHOWN_CHARACTERS].decode(errors='replace')}"
-
-
-def _faults(answer: Any) -> Iterator[str]:
-    """What is wrong with an answer whatever the document says."""
-    status = answer.status_code
-    if status >= 500:
-        yield f"status {status} {_code_of(answer)}"
-    if status < 400:
-        return
-    media = answer.headers.get("content-type", "")
-    if problems.MEDIA_TYPE not in (media, *media):  # schemathesis has a list of them
-        yield f"refusal as {media}"
-        return
-    told = answer.json()
-    if any(each not in told for each in _NEEDED) or told["status"] != status or told["kind"] not in problems.KINDS:
-        yield "problem without its fields"
-    elif not _CODE.fullmatch(told["code"]) or told["type"] != f"urn:instantstart:problem:{told['code']}":
-        yield f"problem code {told['code']}"
-    elif not told["detail"].strip() or b"Traceback" in answer.content:
-        yield "problem without a sentence"
-
-
-def _code_of(answer: Any) -> str:
-    try:
-        return str(json.loads(answer.content).get("code"))
-    except ValueError:
-        return "no problem"
 
 
 def run(ground: Ground, wanted: int, tags: frozenset[str], seed: int = 1) -> Found:
@@ -226,12 +194,17 @@ def main() -> int:
     asked = argparse.ArgumentParser(prog="tests.breach.fuzz", description=__doc__)
     asked.add_argument("--requests", type=int, default=20_000, help="How many to send.")
     asked.add_argument("--tags", default="", help="Only routes of these tags, comma separated.")
+    asked.add_argument(
+        "--sequences", type=int, default=100, help="Sequences of requests, afterwards, whose later ones take earlier answers."
+    )
     asked.add_argument("--seed", type=int, default=1, help="Another seed makes other requests.")
     given_ = asked.parse_args()
     tags = frozenset(each for each in given_.tags.split(",") if each)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes end with us
     with tempfile.TemporaryDirectory() as folder, standing(Path(folder)) as ground:
         found = run(ground, given_.requests, tags, given_.seed)
+        if given_.sequences:
+            sequences.run(ground, given_.sequences, steps=40)
     for operation, statuses in sorted(found.routes.items()):
         sys.stdout.write(f"{operation:32} {dict(sorted(statuses.items()))}\n")
     sys.stdout.write(f"{found.sent} requests, {dict(sorted(found.statuses.items()))}, {len(found.findings)} kinds of wrong answers\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.breach import access, entrances
+from tests.breach import access, entrances, sequences
 from tests.breach.ground import Ground
 
 from instantstart.faces.mcp import catalog
@@ -43,6 +43,17 @@ def test_the_server_answers_as_the_table_says_through_every_face(bare: Ground) -
     """Case 86, commands and all tools as well: make access writes the table anew."""
     seen = access.read(access.written(access.asked(bare)))
     assert list(access.differences(access.read(access.TABLE.read_text()), seen)) == []
+
+
+def test_what_was_answered_is_what_is_seen_afterwards(bare: Ground) -> None:
+    """Identities and saved forms, in drawn sequences."""
+    sequences.run(bare, examples=4, steps=15)
+
+
+@pytest.mark.slow
+def test_the_same_at_length(bare: Ground) -> None:
+    """Also part of make fuzz."""
+    sequences.run(bare, examples=100, steps=40)
 
 
 def test_the_table_has_every_route_tool_and_command(bare: Ground) -> None:

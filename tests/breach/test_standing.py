@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.breach import fuzz, hostile
 from tests.breach.ground import TAG, Ground
 from tests.breach.secrets import Search
+from tests.breach.tagging import untagged
 from tests.clusters.worlds import REGION
 
 from instantstart.faces.cli import main as cli
@@ -115,6 +116,12 @@ def test_events_of_the_cluster_are_only_words_through_every_face(ground: Ground)
     for form in ("table", "json"):
         assert harmless(line(ground, "cluster", "events", "--cluster", TAG, "-o", form)) == []
     assert harmless(tool(ground, "cluster_events", cluster=TAG)) == []
+
+
+def test_whatever_a_ready_cluster_is_made_of_bears_our_tag(ground: Ground) -> None:
+    looked, without = untagged(ground.sandbox)
+    assert without == []
+    assert looked > 20
 
 
 def test_account_and_region_are_told_and_what_is_not_found_says_where_it_was_looked_for(ground: Ground) -> None:

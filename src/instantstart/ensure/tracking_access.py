@@ -12,11 +12,16 @@ from instantstart.base.outcome import Wait
 from instantstart.ensure import chain_links, chain_steps, chains, identity, principals, roles, trusts
 from instantstart.ensure.chain_steps import Hands
 from instantstart.ensure.chains import REMEMBERED, Chain, Ground
-from instantstart.ensure.tracking import Server
+from instantstart.ensure.sites import Site
+from instantstart.ensure.tracking import Server, TrackingKind
 
 #: the most that a tag of IAM holds
 _TAG_LIMIT = 256
 _POLICY = "mlflow"
+#: as long as the part of an app's ARN, which SageMaker chooses
+_APP = "mlflow-app/app-" + "X" * 12
+_NOUNS = {"namespace": "namespaces", "servers": "servers and apps", "artifacts": "artifact folders"}
+HINT = "Delete a tracking server that is not needed, take shorter names, let servers share an artifact folder, or name fewer namespaces."
 
 
 @dataclass(frozen=True)
@@ -45,28 +50,46 @@ def remembered(ground: Ground) -> dict[str, str]:
 
 def with_wish(ground: Ground, wish: Wish) -> Chain:
     """The chain with a wish added to what it is. Raises Conflict ``mlflow.too_many`` when IAM cannot remember so many."""
-    kept = remembered(ground)
-    choices = {
-        "namespace": _joined(kept.get("namespace", "").split(), wish.namespaces),
-        "servers": _joined(kept.get("servers", "").split(), [resource(wish.server)]),
-        "artifacts": _joined(kept.get("artifacts", "").split(), [folder(wish.server)] if folder(wish.server) else []),
-    }
+    choices = _with(remembered(ground), resource(wish.server), folder(wish.server), wish.namespaces)
     _check(choices)
     return chains.mlflow(Ground(ground.where, ground.cluster, choices))
+
+
+def check_room(where: Site, wish: Wish) -> None:
+    """Raises Conflict ``mlflow.too_many`` before anything is made, when there is no room for a server that stands."""
+    _check(_with(remembered(Ground(where, {})), resource(wish.server), folder(wish.server), wish.namespaces))
+
+
+def no_room(where: Site, kind: TrackingKind, name: str, store: str, namespaces: Iterable[str]) -> str | None:
+    """Why a server that is not made yet would have no room; None when it has."""
+    part = f"mlflow-tracking-server/{name}" if kind is TrackingKind.tracking_server else _APP
+    choices = _with(remembered(Ground(where, {})), part, store.removeprefix("s3://").rstrip("/"), namespaces)
+    return _too_many(choices)
+
+
+def _with(kept: Mapping[str, str], part: str, store: str, namespaces: Iterable[str]) -> dict[str, str]:
+    return {
+        "namespace": _joined(kept.get("namespace", "").split(), namespaces),
+        "servers": _joined(kept.get("servers", "").split(), [part]),
+        "artifacts": _joined(kept.get("artifacts", "").split(), [store] if store else []),
+    }
 
 
 def _joined(kept: Iterable[str], more: Iterable[str]) -> str:
     return " ".join(dict.fromkeys((*kept, *more)))
 
 
+def _too_many(choices: Mapping[str, str]) -> str | None:
+    long = [f"{len(value.split())} {_NOUNS[key]} are {len(value)}" for key, value in choices.items() if len(value) > _TAG_LIMIT]
+    if not long:
+        return None
+    return f"The role of the training pods remembers them in tags, and a tag of IAM holds {_TAG_LIMIT} characters: {', '.join(long)}."
+
+
 def _check(choices: Mapping[str, str]) -> None:
-    long = sorted(key for key, value in choices.items() if len(value) > _TAG_LIMIT)
-    if long:
-        raise problems.Conflict(
-            "mlflow.too_many",
-            f"The role of the pods cannot remember so many {' and '.join(long)}: a tag of IAM holds {_TAG_LIMIT} characters.",
-            hint="Delete a tracking server that is not needed, or name fewer namespaces.",
-        )
+    told = _too_many(choices)
+    if told:
+        raise problems.Conflict("mlflow.too_many", told, hint=HINT)
 
 
 def forget_step(hands: Hands, ground: Ground, server: Server) -> Wait | None:

@@ -9,7 +9,7 @@ from instantstart.base import problems
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.mlflow import rules, specs
-from instantstart.ensure import principals, sites, tracking
+from instantstart.ensure import principals, sites, tracking, tracking_access
 from instantstart.ensure.findings import Finding
 from instantstart.ensure.sites import Site
 from instantstart.ensure.tracking import Server, TrackingKind
@@ -60,8 +60,9 @@ def _running(server: Server) -> tuple[str, ...]:
 
 
 def plan_grant(where: Site, target: specs.GrantTarget) -> Plan:
-    """Who may log to what afterwards."""
+    """Who may log to what afterwards. Raises Conflict where the role of the pods has no room for it."""
     server = tracking.get(where.aws, target.kind, target.name)
+    tracking_access.check_room(where, tracking_access.Wish(server, tuple(target.namespaces)))
     made = [f"service account {namespace}/{tracking.SERVICE_ACCOUNT}" for namespace in target.namespaces]
     return Plan(make=tuple(made), change=(f"role {where.names.mlflow_role}: may log to {server.arn} and use its artifacts",))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.mlflow import specs
-from instantstart.ensure import buckets, sites, tracking
+from instantstart.ensure import buckets, sites, tracking, tracking_access
 from instantstart.ensure.findings import Finding
 from instantstart.ensure.sites import Site
 from instantstart.ensure.tracking import Server, TrackingKind
@@ -41,6 +41,8 @@ class Facts:
     bucket: str
     bucket_region: str | problems.Problem | None
     own_bucket: bool
+    #: why the role of the pods could not remember one more
+    no_room: str | None = None
 
 
 def settled(where: Site, kind: TrackingKind, ask: specs.CreateMlflowServer | specs.CreateMlflowApp) -> specs.CreateTarget:
@@ -64,12 +66,13 @@ def observe(where: Site, target: specs.CreateTarget) -> Facts:
         region = buckets.find_region(where.aws, bucket)
     except problems.Denied as denied:
         region = denied
-    return Facts(tracking.find(where.aws, target.kind, target.name), bucket, region, bucket == where.names.data_bucket)
+    no_room = tracking_access.no_room(where, target.kind, target.name, target.artifact_store, target.namespaces)
+    return Facts(tracking.find(where.aws, target.kind, target.name), bucket, region, bucket == where.names.data_bucket, no_room)
 
 
 def findings(where: Site, target: specs.CreateTarget, facts: Facts) -> list[Finding]:
     """Everything that was found."""
-    return [_check_name(where, target, facts), _check_store(where, facts), *_check_deleting(facts)]
+    return [_check_name(where, target, facts), _check_store(where, facts), *_check_deleting(facts), *_check_room(facts)]
 
 
 def _check_name(where: Site, target: specs.CreateTarget, facts: Facts) -> Finding:
@@ -96,6 +99,12 @@ def _check_deleting(facts: Facts) -> list[Finding]:
     if facts.there is not None and facts.there.status.endswith("Failed") and not facts.there.is_usable:
         return [Finding("name", "fail", f"{facts.there.name} is {facts.there.status}.", "Delete it first, or choose another name.")]
     return []
+
+
+def _check_room(facts: Facts) -> list[Finding]:
+    if facts.there is not None or facts.no_room is None:
+        return []
+    return [Finding("name", "fail", facts.no_room, tracking_access.HINT)]
 
 
 def refusal(found: list[Finding]) -> problems.Problem | None:
