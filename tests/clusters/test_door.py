@@ -17,6 +17,7 @@ from tests.clusters.worlds import REGION, SandboxProcess
 from instantstart import main
 from instantstart.capabilities.clusters import specs, workflows
 from instantstart.capabilities.room import Room
+from instantstart.store.records import ClusterRow
 from instantstart_sandbox.world.settings import Settings as Weather
 
 ASK = {"zone": ZONE, "instance_type": TYPE}
@@ -260,6 +261,41 @@ def test_each_stage_asked_out_of_order_names_the_missing_one_and_its_tool(job: J
     door.cancel(door.ask(f"/clusters/{tag}/hyperpod", ASK))
 
 
+def test_what_can_be_known_of_a_cluster_is_refused_at_the_door_all_at_once(room: Room, door: Door, tag: str) -> None:
+    before = len(door.get("/operations", limit=200)["items"])
+    wrong = {"zone": "mars", "instance_type": "ml.g5.9xlarge", "kubernetes_version": "1.12", "bucket": "no-such-bucket-here", "tag": tag}
+    told = door.refusal("POST", "/clusters", 422, wrong)
+    assert [f["pointer"] for f in told["fields"]] == ["/kubernetes_version", "/instance_type", "/zone", "/bucket"]
+    assert "Choose one of: " in told["hint"]
+    told = door.refusal("POST", "/eks-clusters", 422, {"kubernetes_version": "1.12", "tag": tag})
+    assert [f["pointer"] for f in told["fields"]] == ["/kubernetes_version"]
+    assert len(door.get("/operations", limit=200)["items"]) == before
+    assert tag not in {c["tag"] for c in door.get("/clusters")["items"]}
+
+
+def test_an_account_that_cannot_be_reached_is_told_at_the_door(room: Room, door: Door, sandbox: SandboxProcess, tag: str) -> None:
+    sandbox.fault("ec2:DescribeAvailabilityZones", code="AuthFailure", message="credentials", status=401, count=None)
+    assert door.refusal("POST", "/clusters", 403, {**ASK, "tag": tag})["code"] == "aws.denied"
+    sandbox.clear()
+    sandbox.fault("ec2:DescribeVpcs", code="throttle", count=None)
+    begun = door.ask("/clusters", {**ASK, "tag": tag})  # what passes by itself is the operation's to wait for
+    door.cancel(begun)
+
+
+def test_a_creation_that_made_nothing_is_listed_as_failed_with_the_ways_on(room: Room, door: Door, tag: str) -> None:
+    begun = door.ask("/clusters", {**ASK, "tag": tag})
+    told = {"code": "aws.refused", "kind": "invalid", "detail": "no such template."}
+    room.store.operations.update(begun["id"], status="failed", problem=told, ended_at=room.clock.now())
+    seen = next(c for c in door.get("/clusters")["items"] if c["tag"] == tag)
+    assert seen["state"] == "failed"
+    assert seen["why"].startswith("Its creation failed; nothing was made. no such template. Go on with ")
+    assert f"operation retry {begun['id']}" in seen["why"]
+    assert f"cluster forget {tag}" in seen["why"]
+    assert door.get(f"/clusters/{tag}")["cluster"]["state"] == "failed"
+    room.store.operations.update(begun["id"], status="cancelled", problem=None)
+    assert "was cancelled; nothing was made. Go on" in door.get(f"/clusters/{tag}")["cluster"]["why"]
+
+
 def test_two_clients_that_create_one_tag_at_once_get_one_operation(room: Room, door: Door, tag: str) -> None:
     body = {**ASK, "tag": tag}
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -299,8 +335,6 @@ def test_a_good_tag_of_any_length_gets_names_that_aws_takes(room: Room, door: Do
 
 
 def test_a_cluster_that_was_deleted_outside_is_shown_as_gone_and_can_be_forgotten(room: Room, door: Door, tag: str) -> None:
-    from instantstart.store.records import ClusterRow
-
     room.store.clusters.upsert(ClusterRow(tag=tag, region=REGION))
     found = next(c for c in door.get("/clusters")["items"] if c["tag"] == tag)
     assert (found["state"], found["managed"]) == ("gone", True)

@@ -23,6 +23,8 @@ ZONES = (
     offers.Zone("us-west-2b", "usw2-az2", eks_control_plane=True),
     offers.Zone("us-west-2c", "usw2-az3", eks_control_plane=False),
 )
+#: a type that EC2, SageMaker's model and the quotas have never heard of
+UNKNOWN_TYPE = {"type_facts": None, "known_types": (TYPE,), "quotas": {f"{TYPE} for cluster usage": 4.0}}
 PLAN_ARN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/p"
 
 
@@ -138,7 +140,12 @@ CASES = [
     (rules.check_capacity, {"training_plan_arn": PLAN_ARN}, {}, "fail", "does not go with capacity_type on_demand"),
     (rules.check_addresses, {}, {}, "ok", "new /20"),
     (rules.check_addresses, {"instance_count": 200}, {}, "fail", "take 6400 addresses"),
-    (rules.check_addresses, {"subnet_id": "subnet-00000001"}, {"subnet": None}, "fail", "is not in account 111122223333"),
+    (rules.check_addresses, {"subnet_id": "subnet-00000001"}, {"subnet": None}, "unknown", "cannot be read"),
+    (rules.check_subnet, {"subnet_id": "subnet-00000001"}, {"subnet": None}, "fail", "is not in account 111122223333"),
+    (rules.check_subnet, {"subnet_id": "subnet-00000001"}, {"subnet": subnet(1, ZONES[0])}, "fail", "not in us-west-2b"),
+    (rules.check_subnet, {"subnet_id": "subnet-00000001"}, {"subnet": subnet(1, ZONES[1])}, "fail", "the cluster's network is a new one"),
+    (rules.check_type, {"instance_type": "ml.g5.9xlarge"}, UNKNOWN_TYPE, "fail", f"those like it are {TYPE}."),
+    (rules.check_bucket, {"bucket": "my-data"}, {"bucket_found": False}, "fail", "There is no bucket my-data."),
     (
         rules.check_addresses,
         {"subnet_id": "subnet-00000001", "instance_count": 16},
@@ -179,6 +186,12 @@ PLANS = [
     (OTHER_ZONE, {}, "fail", "not in usw2-az1"),
     ({"instance_count": 8}, {}, "fail", "4 instances left; 8 are asked"),
 ]
+
+
+@pytest.mark.parametrize("more", [{"type_facts": {}}, {"known_types": ("ml.new.9xlarge",)}, {"quotas": None},
+                                   {"quotas": {"ml.new.9xlarge for spot cluster usage": 0.0}}])  # fmt: skip
+def test_a_type_that_somebody_knows_is_no_slip(more: dict[str, Any]) -> None:
+    assert rules.check_type(ask(instance_type="ml.new.9xlarge"), facts(**{**UNKNOWN_TYPE, **more})) is None
 
 
 @pytest.mark.parametrize(("asked", "told", "level", "piece"), PLANS)
@@ -243,7 +256,7 @@ def test_findings_without_a_failure_refuse_nothing_and_failures_are_told_all_at_
     assert refusal(rules.findings(site(), ask(), facts())) is None
     refused = refusal(rules.findings(site(), ask(kubernetes_version="1.27"), facts(vpcs=5, zone=None)))
     assert isinstance(refused, problems.Invalid)
-    assert {f.pointer for f in refused.fields} == {"/vpc_quota", "/kubernetes_version", "/zone"}
+    assert {f.pointer for f in refused.fields} == {"/vpc_id", "/kubernetes_version", "/zone"}
     assert refused.hint
     quota = refusal(rules.findings(site(), ask(), facts(vpcs=5)))
     assert isinstance(quota, problems.OutOfQuota)

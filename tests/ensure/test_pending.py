@@ -96,11 +96,11 @@ def test_the_clause_of_the_scheduler_that_matters(said: str, code: str, part: st
     [
         ([Place(a_node("ml.g5.xlarge", 1))], "nodes.none_match", "There is no node of ml.p5.48xlarge; the cluster has ml.g5.xlarge."),
         ([Place(a_node(gpus=7))], "nodes.too_small", "asks for 8 nvidia.com/gpu, and no node of ml.p5.48xlarge has more than 7"),
-        ([Place(a_node(), {GPU: 8})], "resource.insufficient", "no node of ml.p5.48xlarge has that many free (at most 0; 0 in all)"),
+        ([Place(a_node(), {GPU: 8})], "resource.insufficient", "no node of ml.p5.48xlarge has that many free (none is free)."),
         (
             [Place(a_node(), {GPU: 1}), Place(a_node(name="n2"), {GPU: 4})],
             "resource.insufficient",
-            "has that many free (at most 7; 11 in all)",
+            "has that many free (7 free on one node at most, 11 on all together).",
         ),
         ([Place(a_node(taint={"key": "team", "value": "red", "effect": "NoSchedule"}))], "nodes.tainted", "the taint team=red of the only"),
         (
@@ -115,6 +115,14 @@ def test_the_nodes_themselves_say_more_than_the_scheduler(places: list[Place], c
     """The scheduler's first clause is about a node that the pod never wanted."""
     why = told(unplaced(TAINT), places=places)
     assert (why.code, part in why.text) == (code, True), why
+
+
+def test_who_holds_what_is_missing_is_named_with_counts_on_each_node() -> None:
+    one = Place(a_node(name="n1"), {GPU: 8}, {"job train/first": {GPU: 6}, "pod default/shell": {GPU: 2}})
+    two = Place(a_node(name="n2"), {GPU: 4}, {"job train/first": {GPU: 4}, "Deployment default/none": {"cpu": 1}})
+    why = told(unplaced(SHORT_OF), places=[one, two])
+    assert why.text.endswith("(4 free on one node). Held by job train/first: 10 (n1: 6, n2: 4) and 1 more.")
+    assert why.evidence["holders"] == ["job train/first: 10 (n1: 6, n2: 4)", "pod default/shell: 2 (n1: 2)"]
 
 
 def test_nodes_on_their_way_are_the_reason_while_they_come() -> None:

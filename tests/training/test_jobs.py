@@ -10,11 +10,28 @@ from tests.training.stands import TAG, Stand, hello, sleeper
 
 from instantstart.base import problems
 from instantstart.capabilities.training.jobs import plans, specs, views
+from instantstart.kube.client import KubeCluster
 
 
 def dies(code: int = 3) -> dict[str, Any]:
     """A recipe that fails at once."""
     return {"framework": "container", "command": ["python3", "-c", f"import sys; print('out of luck'); sys.exit({code})"]}
+
+
+def test_what_the_cluster_has_not_is_refused_at_the_door_all_at_once(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster without KubeRay: who asks for its jobs is told which feature to switch on."""
+    monkeypatch.setattr(KubeCluster, "serves", lambda _self, kind: "ray.io" not in kind)
+    mount = [{"claim": "nope", "path": "/data"}]
+    with pytest.raises(problems.Invalid) as refused:
+        plans.checked(cluster.room, cluster.where, cluster.target("on-ray", kind="ray_job", mounts=mount, namespace="nowhere"))
+    assert [f.pointer for f in refused.value.fields] == ["/kind", "/namespace", "/mounts/0/claim"]
+    assert "instantstart feature enable kuberay" in str(refused.value.hint)
+    cluster.sandbox.fault("kubernetes:.*/namespaces", code="away", count=None)
+    try:
+        asked = cluster.target("later")
+        assert plans.checked(cluster.room, cluster.where, asked) is asked, "a cluster that does not answer is the operation's to wait for"
+    finally:
+        cluster.sandbox.clear()
 
 
 def test_a_job_runs_and_succeeds_and_its_name_is_refused_or_versioned(cluster: Stand) -> None:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from instantstart.base import problems
+
+#: where a check's answer belongs in a request, when it is not called as the field is; "" is the whole request
+POINTERS: Mapping[str, str] = {
+    "identity": "",
+    "permissions": "",
+    "eks": "",
+    "vpc_quota": "/vpc_id",
+    "address_quota": "/vpc_id",
+    "instance_quota": "/instance_count",
+    "addresses": "/instance_count",
+    "training_plan": "/training_plan_arn",
+    "names": "/tag",
+}
 
 Level = Literal["ok", "warn", "fail", "unknown"]
 
@@ -34,7 +47,7 @@ def refusal(found: Sequence[Finding]) -> problems.Problem | None:
         "preflight.quota_too_low" if quota else "preflight.failed",
         " ".join(f.detail for f in failing),
         hint=hints or None,
-        fields=[problems.Violation("/" + f.check, f.detail) for f in failing],
+        fields=[problems.Violation(POINTERS.get(f.check, f"/{f.check}"), f.detail) for f in failing],
     )
 
 

@@ -5,6 +5,8 @@ Tables here are fallbacks for facts that no API tells, and are marked as such wi
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +97,18 @@ def describe_type(aws: Aws, instance_type: str) -> dict[str, Any] | None:
         return dict(aws.read("ec2", "describe_instance_types", InstanceTypes=[instance_type.removeprefix("ml.")])["InstanceTypes"][0])
     except (problems.Invalid, problems.NotFound, IndexError):
         return None
+
+
+def nobody_knows(instance_type: str, described: bool, known: Sequence[str], quotas: Mapping[str, float] | None) -> str | None:
+    """The refusal of a type that is a slip: EC2 does not describe it, SageMaker's model does not list it, and no quota bears its name.
+
+    One of the three may be behind the others with a new type; None also while the quotas, which are never behind, cannot be read.
+    """
+    named = quotas is None or any(quota_name(instance_type, spot) in quotas for spot in (False, True))
+    if described or named or not known or instance_type in known:
+        return None
+    near = ", ".join(difflib.get_close_matches(instance_type, known, n=3, cutoff=0.7))
+    return f"There is no instance type {instance_type} for HyperPod{f'; those like it are {near}' if near else ''}."
 
 
 def known_types(aws: Aws) -> list[str]:

@@ -16,6 +16,7 @@ from instantstart.ensure import nodes
 from instantstart.ensure.pending_words import Resource, Why, short
 from instantstart.kube.shapes import Node
 
+_MOST_HOLDERS = 8
 _CLAUSE = re.compile(r"(\d+) ((?:node\(s\)|Insufficient|Too many|Preemption|No preemption)[^{},]*(?:\{[^}]*\})?[^,]*)")
 _TAINT = re.compile(r"untolerated taint \{([^:}]+):? ?([^}]*)\}")
 _OPERATORS: Mapping[str, Callable[[str | None, list[str]], bool]] = {
@@ -30,10 +31,12 @@ _OPERATORS: Mapping[str, Callable[[str | None, list[str]], bool]] = {
 
 @dataclass(frozen=True)
 class Place:
-    """A node, and what its pods hold of it by resource (accelerators at least)."""
+    """A node, and what its pods hold of it by resource (accelerators at least). ``holders``: the same by whose pods they are."""
 
     node: Node
     held: Mapping[str, int] = field(default_factory=dict)
+    #: ``Job train/first`` or ``pod default/one`` -> resource -> count
+    holders: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def no_place(pod: Resource, said: str, places: Sequence[Place] | None, coming: str | None) -> Why:
@@ -97,12 +100,37 @@ def _short(pod: Resource, places: Sequence[Place], asked: str, evidence: Mapping
             return Why("nodes.too_small", "blocked", text, {**evidence, "resource": resource, "largest": largest}, step)
         free = {p.node.metadata.name: have[p.node.metadata.name] - p.held.get(resource, 0) for p in places}
         if max(free.values()) < count:
-            total = sum(max(n, 0) for n in free.values())
-            most = max(free.values())
-            text = f"It asks for {count} {resource}; no node{_of(asked)} has that many free (at most {max(most, 0)}; {total} in all)."
+            total, held = sum(max(n, 0) for n in free.values()), _held(places, resource)
+            text = f"It asks for {count} {resource}; no node{_of(asked)} has that many free ({_left(free, total)})."
+            text += f" Held by {held[0]}{f' and {len(held) - 1} more' if len(held) > 1 else ''}." if held else ""
             step = "It starts when other work ends; scale the group, or end something."
-            return Why("resource.insufficient", "waiting", text, {**evidence, "resource": resource, "free": total}, step)
+            more = {"resource": resource, "free": total} | ({"holders": held} if held else {})
+            return Why("resource.insufficient", "waiting", text, {**evidence, **more}, step)
     return None
+
+
+def _left(free: Mapping[str, int], total: int) -> str:
+    """What is free, in words."""
+    if total == 0:
+        return "none is free"
+    most = max(free.values())
+    return f"{most} free on one node" if total == most else f"{most} free on one node at most, {total} on all together"
+
+
+def _held(places: Sequence[Place], resource: str) -> list[str]:
+    """Who holds a resource, the greatest first: ``PyTorchJob default/first: 8 (node-1: 4, node-2: 4)``."""
+    found: dict[str, dict[str, int]] = {}
+    for place in places:
+        for who, holds in place.holders.items():
+            if holds.get(resource):
+                found.setdefault(who, {})[place.node.metadata.name] = holds[resource]
+    order = sorted(found.items(), key=lambda each: (-sum(each[1].values()), each[0]))
+    return [f"{who}: {sum(at.values())} ({_by_node(at)})" for who, at in order[:_MOST_HOLDERS]]
+
+
+def _by_node(at: Mapping[str, int]) -> str:
+    told = [f"{node}: {count}" for node, count in sorted(at.items())[:_MOST_HOLDERS]]
+    return ", ".join([*told, *(["..."] if len(at) > len(told) else [])])
 
 
 def _from_words(said: str, evidence: Mapping[str, Any]) -> Why:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from instantstart.base import problems
+from instantstart.base.counting import counted, plural
 from instantstart.ensure import job_pods, nodes, pending
 from instantstart.ensure.pending import Known
 from instantstart.ensure.pending_places import Place
@@ -74,11 +75,27 @@ def places(watching: Watching, kube: KubeCluster) -> list[Place]:
     whole = true.synced and not true.stale
     pods = list(live.pods.snapshot().items.values()) if whole else [briefs.of(pod) for pod in kube.list("Pod")]
     found = list(live.nodes.snapshot().items.values()) if whole else [shapes.node(node) for node in kube.list("Node")]
-    held: dict[str, Counter[str]] = {}
+    held: dict[str, dict[str, Counter[str]]] = {}
     for pod in pods:
-        if pod.node is not None and not pod.over:
-            held.setdefault(pod.node, Counter()).update(dict(pod.asks))
-    return [Place(node, held.get(node.metadata.name, {})) for node in found]
+        if pod.node is not None and not pod.over and pod.asks:
+            held.setdefault(pod.node, {}).setdefault(_whose(pod), Counter()).update(dict(pod.asks))
+    return [_place(node, held.get(node.metadata.name, {})) for node in found]
+
+
+def _place(node: shapes.Node, holders: Mapping[str, Counter[str]]) -> Place:
+    whole: Counter[str] = Counter()
+    for each in holders.values():
+        whole.update(each)
+    return Place(node, whole, holders)
+
+
+def _whose(pod: briefs.PodBrief) -> str:
+    """The work that a pod belongs to, as a person would look for it."""
+    if pod.job:
+        return f"job {pod.namespace}/{pod.job}"
+    if pod.owner and pod.owner_kind == "ReplicaSet":  # a Deployment's: its name without the hash of the template
+        return f"Deployment {pod.namespace}/{pod.owner.rpartition('-')[0]}"
+    return f"{pod.owner_kind} {pod.namespace}/{pod.owner}" if pod.owner else f"pod {pod.namespace}/{pod.name}"
 
 
 def coming(room: Any, where: Site, kube: KubeCluster, pod: Resource) -> str | None:
@@ -93,7 +110,8 @@ def coming(room: Any, where: Site, kube: KubeCluster, pod: Resource) -> str | No
     if arriving:
         first = arriving[0]
         checks = " (deep health checks take one to two hours)" if first.status == "DeepHealthCheckInProgress" else ""
-        return f"{len(arriving)} node(s) of {first.instance_type} in group {first.group} are being made ({first.status}){checks}."
+        nodes, are = counted(len(arriving), "node"), plural(len(arriving), "is", "are")
+        return f"{nodes} of {first.instance_type} in group {first.group} {are} being made ({first.status}){checks}."
     return _claimed(kube, kind)
 
 
@@ -103,7 +121,7 @@ def _claimed(kube: KubeCluster, kind: str | None) -> str | None:
         return None
     waiting = [c for c in kube.list(_CLAIM) if not _is_ready(c) and not c["metadata"].get("deletionTimestamp")]
     fitting = [c for c in waiting if kind is None or kind in _types(c)]
-    return f"Karpenter is making {len(fitting)} node(s) for waiting pods." if fitting else None
+    return f"Karpenter is making {counted(len(fitting), 'node')} for waiting pods." if fitting else None
 
 
 def _is_ready(claim: Resource) -> bool:

@@ -56,6 +56,9 @@ class Engine:
         self._keeper = Keeper(store, self._desk, self._journal, self._durable, clock)
         self._lock: FolderLock | ReplicaLease | None = None
         self._launched = False
+        #: why nothing more may be executed by this process
+        self._retired: problems.Conflict | None = None
+        self._keeper.retire = self._retire
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -89,10 +92,23 @@ class Engine:
         if self._launched:
             self._launched = False
             self._keeper.stop()
-            self._durable.shutdown()
+            if self._retired is None:
+                self._durable.shutdown()
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    def _retire(self, overtaken: problems.Conflict) -> None:
+        """Take no more work, let looks in flight be recorded, and give the name back, so that others go on with what ran here."""
+        self._retired = overtaken
+        self._durable.shutdown()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _check_in_charge(self) -> None:
+        if self._retired is not None:
+            told = self._retired
+            raise problems.Conflict(told.code, told.detail, hint=told.hint)
 
     @property
     def holds_its_name(self) -> bool:
@@ -112,6 +128,7 @@ class Engine:
         (operation.workflow_unknown), Invalid (operation.spec),
         Conflict (operation.subject_busy, operation.key_reused).
         """
+        self._check_in_charge()
         row, created = self._desk.accept(workflow, spec, Request(caller, cluster, **how))
         if created or row.status == OperationStatus.queued:
             self._pass_cancels(row.subject)
@@ -129,22 +146,26 @@ class Engine:
 
     def retry(self, operation_id: str, caller: str) -> Operation:
         """Go on at the failed stage, with a fresh deadline. Raises NotFound, Conflict (operation.not_retryable, operation.subject_busy)."""
+        self._check_in_charge()
         return self._moved(self._desk.retry(operation_id, caller))
 
     def cancel(self, operation_id: str, caller: str) -> Operation:
         """Stop between ticks; an act in flight finishes and is recorded. Raises NotFound, Conflict (operation.ended)."""
+        self._check_in_charge()
         row = self._desk.cancel(operation_id, caller)
         self._durable.wake(row.id)
         return self._moved(row)
 
     def approve(self, operation_id: str, caller: str) -> Operation:
         """A person's yes. Raises NotFound, Conflict (operation.not_awaiting)."""
+        self._check_in_charge()
         row = self._desk.decide(operation_id, caller, grant=True)
         self._pass_cancels(row.subject)
         return self._moved(row)
 
     def reject(self, operation_id: str, caller: str) -> Operation:
         """A person's no: the operation is cancelled and cannot be retried. Raises NotFound, Conflict (operation.not_awaiting)."""
+        self._check_in_charge()
         return self._moved(self._desk.decide(operation_id, caller, grant=False))
 
     def _moved(self, row: OperationRow) -> Operation:
@@ -158,7 +179,7 @@ class Engine:
                 self._durable.wake(row.id)
 
     def _go_on(self, subject: str) -> None:
-        if self._launched:  # before launch, and after a crash right here, the keeper's first round does it
+        if self._launched and self._retired is None:  # before launch, and after a crash right here, the keeper's first round does it
             self._keeper.take_turn(subject)
 
     # --- look ---------------------------------------------------------------------------------------------------

@@ -50,6 +50,8 @@ class Keeper:
         #: this process's name in DBOS
         self.replica = ""
         self.lease: ReplicaLease | None = None
+        #: called once, when the database has become another version's: nothing more may be executed here
+        self.retire: Callable[[problems.Conflict], None] = lambda _: None
 
     def start(self) -> None:
         """Begin the rounds."""
@@ -62,9 +64,26 @@ class Keeper:
 
     def _run(self) -> None:
         while not self._stop.is_set():
+            if self._is_overtaken():
+                return
             for chore in (self.keep_lease, self.take_turns, self.mend_executions, self.pass_cancels, self.forget_the_old):
                 self._attempt(chore)
             self._stop.wait(EVERY_SECONDS)
+
+    def _is_overtaken(self) -> bool:
+        """The database is another version's now: what runs here ends at its next record, and what is held is given back.
+
+        A database that does not answer says nothing of its version.
+        """
+        try:
+            self._store.check()
+        except problems.Conflict as told:
+            _logger.error("overtaken by another version; executing nothing more", extra={"facts": {"problem": told.code}})
+            self.retire(told)
+            return True
+        except problems.Problem:
+            return False
+        return False
 
     def _attempt(self, chore: Callable[[], None]) -> None:
         try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from instantstart.base import problems
+from instantstart.capabilities import activity
 from instantstart.capabilities.clusters import reads, rules, specs, stages
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
@@ -11,12 +14,32 @@ from instantstart.ensure import addons, belongings, filesystems, hyperpod, manif
 from instantstart.ensure.findings import Finding, refusal
 from instantstart.ensure.sites import Site
 
+T = TypeVar("T", specs.EksTarget, specs.ClusterTarget)
+
 
 def preflight(room: Room, ask: specs.RunPreflight | specs.ClusterTarget) -> list[Finding]:
     """Every finding about a cluster that might be made."""
     region = room.aws.region(ask.region).region
     where = sites.site(room, Target(tag=ask.tag or "preflight", region=region))
     return rules.findings(where, ask, reads.observe(where, ask, room.clock.now().timestamp()))
+
+
+def admitted(room: Room, target: T) -> T:
+    """The same target, when its first stage would go by: what can be known is refused at the door. Raises the refusal, Unreachable, Denied.
+
+    What is on its way or stands already is asked for again rightly: the engine answers with the operation, or names the one in the way.
+    While AWS is busy, the operation asks again by itself.
+    """
+    where = sites.site(room, target)
+    if target.tag in activity.active(room) or hyperpod.find_cluster(where.aws, where.hyperpod_cluster):
+        return target
+    try:
+        refused = refusal(stages.judge(room, where, target)[1])
+    except problems.Busy:
+        return target
+    if refused:
+        raise refused
+    return target
 
 
 def plan_create(room: Room, target: specs.ClusterTarget) -> Plan:

@@ -10,7 +10,7 @@ from typing import Any
 from instantstart.aws.session import Aws
 from instantstart.base import problems
 from instantstart.capabilities.clusters import specs
-from instantstart.ensure import eks, hyperpod, network, offers, permissions, stacks
+from instantstart.ensure import buckets, eks, hyperpod, network, offers, permissions, stacks
 from instantstart.ensure.sites import Site
 
 #: calls at a time of one preflight: the quotas' twenty pages, and the rest beside them
@@ -43,6 +43,10 @@ class Facts:
     eks: dict[str, Any] | None
     denied: tuple[str, ...] | None
     now: float
+    #: instance types of SageMaker's own model
+    known_types: tuple[str, ...] = ()
+    #: the bucket that was named: whether it is there and may be seen; None where none was, or it cannot be told
+    bucket_found: bool | None = None
 
 
 def observe(where: Site, ask: specs.RunPreflight | specs.ClusterTarget, now: float) -> Facts:
@@ -65,6 +69,7 @@ def observe(where: Site, ask: specs.RunPreflight | specs.ClusterTarget, now: flo
         "subnets": lambda: _maybe(lambda: tuple(network.list_subnets(aws, str(ask.vpc_id)))) if ask.vpc_id else (),
         "stack": lambda: stacks.find_stack(aws, where.names.stack),
         "eks": lambda: eks.find_cluster(aws, where.eks_cluster),
+        "bucket_found": lambda: _found(aws, getattr(ask, "bucket", None)),
         "denied": lambda: permissions.unmet(aws, where.names, identity.principal_arn),
     }
     return Facts(
@@ -73,6 +78,7 @@ def observe(where: Site, ask: specs.RunPreflight | specs.ClusterTarget, now: flo
         region=aws.region,
         zone=next((z for z in zones if ask.zone in (z.name, z.zone_id)), None),
         zones=zones,
+        known_types=tuple(offers.known_types(aws)),
         now=now,
         **_side_by_side(reads),
     )
@@ -91,6 +97,11 @@ def _maybe(read: Callable[[], Any]) -> Any:
         return read()
     except (problems.Denied, problems.NotFound, problems.Invalid):
         return None
+
+
+def _found(aws: Aws, bucket: str | None) -> bool | None:
+    """Whether a named bucket is there; one that this identity may not see is the stage's to judge, with its words."""
+    return None if bucket is None else _maybe(lambda: buckets.find_region(aws, bucket) is not None)
 
 
 def _used(aws: Aws, instance_type: str) -> int | None:

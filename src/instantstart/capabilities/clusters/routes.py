@@ -97,7 +97,7 @@ def create_cluster(
     target = _target(room, specs.ClusterTarget, ask)
     if dry_run:
         return promise(response, plans.plan_create(room, target))
-    return begin(room, caller, response, Wish("cluster.create", target, key))
+    return begin(room, caller, response, Wish("cluster.create", plans.admitted(room, target), key))
 
 
 @router.post("/eks-clusters", operation_id="eks_create", summary="Create the EKS cluster", status_code=202, response_model=Operation | Plan)
@@ -108,7 +108,7 @@ def create_eks(
     target = _target(room, specs.EksTarget, ask)
     if dry_run:
         return promise(response, plans.plan_eks(room, target))
-    return begin(room, caller, response, Wish("eks.create", target, key))
+    return begin(room, caller, response, Wish("eks.create", plans.admitted(room, target), key))
 
 
 @router.get("/clusters/{cluster}", operation_id="cluster_get", summary="Get one cluster")

@@ -108,7 +108,8 @@ def check_version(ask: Any, facts: Facts) -> Finding:
 def check_zone(ask: Any, facts: Facts) -> Finding:
     """The zone exists for this account, and EC2 offers the type there."""
     if facts.zone is None:
-        told = ", ".join(f"{z.name} ({z.zone_id})" for z in facts.zones)
+        having = [z for z in facts.zones if facts.type_zones is None or z.zone_id in facts.type_zones] or facts.zones
+        told = ", ".join(f"{z.name} ({z.zone_id})" for z in having)
         return Finding("zone", "fail", f"{ask.zone} is no zone this account can use in {facts.region}.", f"Choose one of: {told}.")
     if facts.type_zones is None:
         return Finding("zone", "unknown", f"EC2 does not describe {ask.instance_type}, so its zones cannot be told; SageMaker decides.")
@@ -117,6 +118,36 @@ def check_zone(ask: Any, facts: Facts) -> Finding:
         hint = f"Zones that have it: {others}." if others else f"No zone of {facts.region} has it."
         return Finding("zone", "fail", f"{ask.instance_type} is not offered in {facts.zone.name} ({facts.zone.zone_id}).", hint)
     return Finding("zone", "ok", f"{ask.instance_type} is offered in {facts.zone.name} ({facts.zone.zone_id}).")
+
+
+def check_type(ask: Any, facts: Facts) -> Finding | None:
+    """A type that nobody knows is a slip; one that only some do not know yet is SageMaker's to judge."""
+    told = offers.nobody_knows(ask.instance_type, facts.type_facts is not None, facts.known_types, facts.quotas)
+    return Finding("instance_type", "fail", told, "List the instance types of the region.") if told else None
+
+
+def check_bucket(ask: Any, facts: Facts) -> Finding | None:
+    """The bucket that was named is there."""
+    if facts.bucket_found is not False:
+        return None
+    return Finding("bucket", "fail", f"There is no bucket {ask.bucket}.", "Check its name, or leave it out: one is made.")
+
+
+def check_subnet(ask: Any, facts: Facts) -> Finding | None:
+    """The compute subnet that was named is there, in the zone that was asked for, in the network that the cluster gets."""
+    if not ask.subnet_id:
+        return None
+    if facts.subnet is None:
+        return Finding("subnet_id", "fail", f"The subnet {ask.subnet_id} is not in account {facts.account}, region {facts.region}.")
+    if facts.zone is not None and facts.subnet.zone_id != facts.zone.zone_id:
+        told = f"The subnet {ask.subnet_id} is in {facts.subnet.zone} ({facts.subnet.zone_id}), not in {facts.zone.name}."
+        return Finding("subnet_id", "fail", told, "Choose a subnet of the zone, or the zone of the subnet.")
+    home = facts.eks["resourcesVpcConfig"].get("vpcId") if facts.eks else ask.vpc_id
+    if home != facts.subnet.vpc_id:
+        where = home or "a new one, which vpc_id would forgo"
+        told = f"The subnet {ask.subnet_id} is in {facts.subnet.vpc_id}; the cluster's network is {where}."
+        return Finding("subnet_id", "fail", told, "Leave subnet_id out, or give the vpc_id it is in.")
+    return Finding("subnet_id", "ok", f"The subnet {ask.subnet_id} is in {facts.subnet.zone}.")
 
 
 def check_type_quota(ask: Any, facts: Facts) -> Finding | None:
@@ -189,7 +220,7 @@ def check_addresses(ask: Any, facts: Facts) -> Finding:
     free = facts.subnet.free_addresses if facts.subnet else 2 ** (32 - cidr.COMPUTE_PREFIX) - 5
     where = facts.subnet.subnet_id if facts.subnet else f"a new /{cidr.COMPUTE_PREFIX} compute subnet"
     if ask.subnet_id and facts.subnet is None:
-        return Finding("addresses", "fail", f"The subnet {ask.subnet_id} is not in account {facts.account}, region {facts.region}.")
+        return Finding("addresses", "unknown", f"{ask.subnet_id} cannot be read.")
     if need > free:
         hint = "Fewer nodes, a larger subnet, or the network interface mode efa-only."
         return Finding("addresses", "fail", f"{ask.instance_count} x {ask.instance_type} take {need} addresses; {where} has {free}.", hint)
@@ -256,15 +287,28 @@ RULES: tuple[Check, ...] = (
     check_network_quota,
     check_vpc_range,
     check_version,
+    check_type,
     check_zone,
+    check_subnet,
     check_capacity,
     check_type_quota,
     check_addresses,
+    check_bucket,
     check_room_for_pods,
     check_eks,
 )
 #: the rules about an instance group in a cluster that stands
-GROUP_RULES: tuple[Check, ...] = (check_eks, check_zone, check_capacity, check_type_quota, check_addresses, check_room_for_pods)
+GROUP_RULES: tuple[Check, ...] = (
+    check_eks,
+    check_type,
+    check_zone,
+    check_subnet,
+    check_capacity,
+    check_type_quota,
+    check_addresses,
+    check_room_for_pods,
+    check_bucket,
+)
 #: the rules that say something before any instance group is known (eks.create alone)
 EKS_RULES: tuple[Check, ...] = (check_identity, check_permissions, check_network_quota, check_vpc_range, check_version)
 

@@ -33,7 +33,7 @@ from instantstart.ensure import (
     volumes,
     workloads,
 )
-from instantstart.ensure.findings import refusal
+from instantstart.ensure.findings import Finding, refusal
 from instantstart.ensure.sites import Site, site
 from instantstart.ensure.strangers import Takeover
 from instantstart.kube.client import KubeCluster
@@ -49,15 +49,13 @@ _EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
 
 def check_account(room: Room, run: Run) -> Outcome:
     """Refuse before the first call what would fail after the long ones."""
-    where, whole = site(room, run.spec), isinstance(run.spec, specs.ClusterTarget)
+    where = site(room, run.spec)
     rules.check_not_imported(room.store.clusters.find(where.tag))
     have = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
     if have:
         hyperpod.check_ours(where.aws, have, where.tag)
         return Done({"account": where.names.account, "region": where.aws.region}, already=True)
-    ask = run.spec if whole else specs.ClusterTarget(**run.spec.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
-    facts = reads.observe(where, ask, room.clock.now().timestamp())
-    found = rules.findings(where, ask, facts, rules.rules_for(facts, whole=whole))
+    facts, found = judge(room, where, run.spec)
     refused = refusal(found)
     if refused:
         raise refused
@@ -70,6 +68,16 @@ def check_account(room: Room, run: Run) -> Outcome:
             "notes": notes,
         }
     )
+
+
+def judge(room: Room, where: Site, spec: specs.EksTarget | specs.ClusterTarget) -> tuple[reads.Facts, list[Finding]]:
+    """What is known of an ask for a cluster before anything is made: the same at the door and in the first stage."""
+    if isinstance(spec, specs.ClusterTarget):
+        ask, whole = spec, True
+    else:
+        ask, whole = specs.ClusterTarget(**spec.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0), False
+    facts = reads.observe(where, ask, room.clock.now().timestamp())
+    return facts, rules.findings(where, ask, facts, rules.rules_for(facts, whole=whole))
 
 
 def plan_network(room: Room, run: Run) -> Outcome:

@@ -15,8 +15,11 @@ from instantstart.capabilities.clusters import rules, stages
 from instantstart.capabilities.room import Room
 from instantstart.ensure import census, eks, hyperpod, offers, outside, sites, stacks
 from instantstart.ensure.sites import Site
-from instantstart.operations.record import HOLDING
-from instantstart.store.records import ClusterRow
+from instantstart.operations.record import HOLDING, OperationStatus
+from instantstart.store.records import ClusterRow, OperationFilter
+
+#: how many operations of a cluster that is not there are looked through for the one that was to make it
+_LOOKED_BACK = 50
 
 State = Literal["creating", "ready", "incomplete", "deleting", "failed", "gone", "not_managed", "unreadable"]
 
@@ -297,24 +300,41 @@ def _absent(room: Room, row: ClusterRow, account: str, active: dict[str, ActiveO
     operation = active.get(row.tag)
     state: State = _BECOMING.get(operation.workflow, "gone") if operation else "gone"
     imported = row.origin == "imported"
-    told = (
-        f"The imported EKS cluster {row.eks_name} is not in {row.region} any more. Forget it, or import it again from where it is."
-        if imported
-        else "Nothing of it is left on AWS, or its creation never began. Forget it, or create it again."
-    )
+    told = f"The imported EKS cluster {row.eks_name} is not in {row.region} any more. Forget it, or import it again from where it is."
+    if state == "gone" and not imported:
+        state, told = _never_made(room, row)
     return ClusterView(
         row.tag,
         row.region,
         account,
         state,
         True,
-        told if state == "gone" else None,
+        told if state in ("gone", "failed") else None,
         eks_name=row.eks_name,
         operation=operation,
         created_at=row.created_at,
         age_seconds=room.clock.elapsed_seconds(row.created_at) if row.created_at else None,
         origin="imported" if imported else "created",
     )
+
+
+#: operations by which a cluster comes to be, and by which it goes
+_MAKING, _ENDING = frozenset({"cluster.create", "eks.create"}), "cluster.delete"
+
+
+def _never_made(room: Room, row: ClusterRow) -> tuple[State, str]:
+    """Why a cluster that is registered is not there: its creation ended before it, or it went."""
+    ended = room.engine.list(OperationFilter(cluster=row.tag), limit=_LOOKED_BACK).items  # the newest first
+    last = next((each for each in ended if each.workflow in _MAKING or each.workflow == _ENDING), None)
+    if last is None or last.workflow == _ENDING or last.status not in (OperationStatus.failed, OperationStatus.cancelled):
+        return "gone", "Nothing of it is left on AWS, or its creation never began. Forget it, or create it again."
+    where = sites.find(room, row.tag)
+    left = stacks.find_stack(where.aws, where.names.stack)
+    made = f"the stack {left.name} ({left.status}) is all that was made" if left else "nothing was made"
+    why = f" {str(last.problem['detail']).rstrip('.')}." if last.problem else ""
+    removed = "delete the cluster" if left else f"forget it (instantstart cluster forget {row.tag})"
+    then = f"Go on with instantstart operation retry {last.id}, create it again, or {removed}."
+    return "failed", f"Its creation {'failed' if last.status == OperationStatus.failed else 'was cancelled'}; {made}.{why} {then}"
 
 
 def _selected(room: Room, caller_id: str) -> str | None:

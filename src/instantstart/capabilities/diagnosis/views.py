@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from instantstart.base import problems
+from instantstart.base.counting import counted
 from instantstart.base.problems import Violation
 from instantstart.capabilities.room import Room
 from instantstart.ensure import sites
@@ -28,6 +30,7 @@ _MAKING = frozenset({
     "cluster.import",
 })  # fmt: skip
 _OPERATIONS = 100
+_COUNT = re.compile(r"^\d+ of \d+ pods: ")
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def _told(tag: str, ask: DiagnosisAsk, seen: tuple[str, Sequence[DiagnosisCause]
     if causes:
         verdict = causes[0].text
     elif reader.unread:
-        verdict = f"Nothing was found in what could be read; {len(reader.unread)} part(s) could not be read."
+        verdict = f"Nothing was found in what could be read; {counted(len(reader.unread), 'part')} could not be read."
     else:
         verdict = "Nothing found."
     return Diagnosis(
@@ -168,7 +171,16 @@ _READERS: dict[Subject, Callable[[Room, str, Site | None, DiagnosisAsk, Reader],
 def _behind(found: list[DiagnosisCause], acted: Journal | None) -> list[DiagnosisCause]:
     """What the world shows, then what an operation stopped on: where the world says why, the operation only repeats it."""
     known = any(c.confidence == "certain" for c in found)
-    return [*found, *(replace(c, confidence="possible") if known else c for c in journal.causes(acted))]
+    told = {_sentence(c) for c in found}
+    more = [c for c in journal.causes(acted) if _sentence(c) not in told]
+    repeated = [e for c in journal.causes(acted) if _sentence(c) in told for e in c.evidence]
+    found = [replace(c, evidence=(*c.evidence, *repeated)) if i == 0 else c for i, c in enumerate(found)]
+    return [*found, *(replace(c, confidence="possible") if known else c for c in more)]
+
+
+def _sentence(cause: DiagnosisCause) -> str:
+    """A cause's sentence without what merely goes before it or ends it: ``3 of 8 pods: ...``."""
+    return _COUNT.sub("", cause.text).strip().rstrip(".").casefold()
 
 
 def _about(operation: Operation, ask: DiagnosisAsk) -> bool:

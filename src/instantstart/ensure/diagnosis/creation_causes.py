@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from instantstart.base.counting import counted, plural
 from instantstart.ensure.diagnosis import causes_told, journal
 from instantstart.ensure.diagnosis.findings import (
     DiagnosisCause,
@@ -182,7 +183,13 @@ def _not_joined(facts: CreationFacts) -> Iterator[DiagnosisCause]:
             restart("Reboot it.", "node_reboot"),
             renew("Replace it.", "node_replace"),
         )
-        yield DiagnosisCause("node.not_joined", f"{len(alone)} instance(s) run and have not joined Kubernetes.", "likely", evidence, steps)
+        yield DiagnosisCause(
+            "node.not_joined",
+            f"{counted(len(alone), 'instance')} {plural(len(alone), 'runs and has', 'run and have')} not joined Kubernetes.",
+            "likely",
+            evidence,
+            steps,
+        )
 
 
 def _broken(facts: CreationFacts) -> Iterator[DiagnosisCause]:

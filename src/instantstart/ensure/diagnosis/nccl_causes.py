@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from instantstart.base.counting import counted, plural
 from instantstart.ensure.diagnosis import log_words
 from instantstart.ensure.diagnosis.findings import (
     Confidence,
@@ -83,10 +84,11 @@ def standing(facts: NcclFacts) -> str:
         f"{kind} has {count or 'no'} EFA card{'' if count == 1 else 's'}" for kind, count in sorted(facts.efa_of_type.items())
     )
     if facts.job is None:
-        return f"The cluster's side only, without a job: {len(facts.nodes)} node(s); {cards or 'no instance type is known'}."
+        return f"The cluster's side only, without a job: {counted(len(facts.nodes), 'node')}; {cards or 'no instance type is known'}."
     asked = f"asking for {facts.workers[0].efa} EFA each" if facts.workers else "none yet"
     alone = "" if facts.several else " One pod needs no network between nodes."
-    return f"The job {facts.job} is {facts.state}; {len(facts.workers)} worker pod(s), {asked}; {cards or 'types are not known'}.{alone}"
+    pods = counted(len(facts.workers), "worker pod")
+    return f"The job {facts.job} is {facts.state}; {pods}, {asked}; {cards or 'types are not known'}.{alone}"
 
 
 def causes(facts: NcclFacts) -> list[DiagnosisCause]:
@@ -192,7 +194,7 @@ def _efa_asked(facts: NcclFacts) -> Iterator[DiagnosisCause]:
         text = "Its pods ask for no EFA card, though their nodes have some: NCCL talks over TCP, many times slower."
         yield DiagnosisCause("nccl.efa_not_requested", text, "certain", evidence, steps)
     elif all(w.accelerators * 2 >= _accelerators(facts, w) for w in short):
-        text = f"Its pods ask for {short[0].efa} EFA card(s) and their nodes have {most}: NCCL has a part of the bandwidth."
+        text = f"Its pods ask for {counted(short[0].efa, 'EFA card')} and their nodes have {most}: NCCL has a part of the bandwidth."
         yield DiagnosisCause("nccl.efa_too_few", text, "likely", evidence, steps)
 
 
@@ -222,7 +224,8 @@ def _devices(facts: NcclFacts) -> Iterator[DiagnosisCause]:
             restart("Reboot it.", "node_reboot"),
             renew("Replace it: a card is faulty.", "node_replace"),
         )
-        text = f"{len(short)} node(s) offer fewer EFA cards than their type has: no device plugin, or a faulty card."
+        nodes = f"{counted(len(short), 'node')} {plural(len(short), 'offers', 'offer')}"
+        text = f"{nodes} fewer EFA cards than the type has: no device plugin, or a faulty card."
         yield DiagnosisCause("node.efa_missing", text, "likely", cards, more)
 
 
@@ -260,7 +263,7 @@ def _nodes(facts: NcclFacts) -> Iterator[DiagnosisCause]:
             restart("Let the job start again on other nodes.", "training_job_resubmit"),
             renew("Reboot the node, then replace it.", "node_replace"),
         )
-        text = f"{len(bad)} node(s) under it have a fault: one rank that does not answer stops all."
+        text = f"{counted(len(bad), 'node')} under it {plural(len(bad), 'has', 'have')} a fault: one rank that does not answer stops all."
         confidence: Confidence = "certain" if facts.job else "likely"
         yield DiagnosisCause("node.hardware_fault", text, confidence, evidence, steps)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from instantstart.base.counting import counted, plural
 from instantstart.ensure import nodes
 from instantstart.ensure.accelerators import Offer
 from instantstart.ensure.diagnosis import causes_told
@@ -232,7 +233,7 @@ def _pods(facts: NodeFacts) -> Iterator[DiagnosisCause]:
         quoted = next(iter(quotations(why.evidence)), None)
         evidence.append(seen("kubernetes", f"pod {name}", own_text(why), None, quoted))
     doubt = "if they are of different work, it is the node" if len(facts.broken) > 1 else "it may be the work, not the node"
-    text = f"{len(facts.broken)} pod(s) on it do not run well; {doubt}."
+    text = f"{counted(len(facts.broken), 'pod')} on it {plural(len(facts.broken), 'does', 'do')} not run well; {doubt}."
     steps = (look("Diagnose the work; compare with pods of the same work on other nodes.", "diagnosis_get"), *_replace_steps(facts)[1:])
     yield DiagnosisCause("node.pods_failing", text, "possible", tuple(evidence), steps)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from instantstart.base.counting import counted, plural
 from instantstart.ensure import serving_trouble
 from instantstart.ensure.diagnosis import log_words
 from instantstart.ensure.diagnosis.findings import (
@@ -74,7 +75,7 @@ class WorkFacts:
 def standing(facts: WorkFacts) -> str:
     """How the work stands, in one sentence."""
     waiting = f", {len(facts.pods)} of them not as they should be" if facts.pods else ""
-    return f"The {facts.kind} {facts.name} is {facts.state}; it has {facts.pods_total} pod(s){waiting}."
+    return f"The {facts.kind} {facts.name} is {facts.state}; it has {counted(facts.pods_total, 'pod')}{waiting}."
 
 
 def causes(facts: WorkFacts) -> list[DiagnosisCause]:
@@ -94,12 +95,25 @@ def _reasons(facts: WorkFacts) -> Iterator[DiagnosisCause]:
     for code, mine in by_code.items():
         _, why, _ = mine[0]
         count = f"{len(mine)} of {facts.pods_total} pods: " if facts.pods_total > 1 else ""
-        evidence = tuple(seen("kubernetes", f"pod {name}", own_text(w), None, _quoted(w)) for name, w, _ in mine[:_MOST])
-        yield DiagnosisCause(code, count + own_text(why), _CONFIDENCE[why.kind], (*evidence, *_events(facts)), _steps(facts, why))
+        evidence = tuple(seen("kubernetes", f"pod {name}", _of_pod(w, why), None, _quoted(w)) for name, w, _ in mine[:_MOST])
+        evidence = (*evidence, *_holders(why), *_events(facts))
+        yield DiagnosisCause(code, count + own_text(why), _CONFIDENCE[why.kind], evidence, _steps(facts, why))
     whole = facts.why
     if whole is not None and whole.code not in by_code:
-        evidence = (seen("kubernetes", f"{facts.kind} {facts.name}", own_text(whole), None, _quoted(whole)), *_events(facts))
+        first = seen("kubernetes", f"{facts.kind} {facts.name}", own_text(whole), None, _quoted(whole))
+        evidence = (first, *_holders(whole), *_events(facts))
         yield DiagnosisCause(whole.code, own_text(whole), _CONFIDENCE[whole.kind], evidence, _steps(facts, whole))
+
+
+def _of_pod(its: Why, told: Why) -> str:
+    """What a pod's own reason adds: the sentence of the cause is not said again."""
+    return f"It is {its.kind} for that." if own_text(its) == own_text(told) else own_text(its)
+
+
+def _holders(why: Why) -> list[DiagnosisEvidence]:
+    """Who holds what is missing, a line each."""
+    told = [str(each).partition(": ") for each in why.evidence.get("holders") or ()]
+    return [seen("kubernetes", who, f"Holds {how_many} of {why.evidence['resource']}.") for who, _, how_many in told]
 
 
 def _quoted(why: Why) -> str | None:
@@ -132,6 +146,7 @@ def _sharper(facts: WorkFacts) -> Iterator[DiagnosisCause]:
         if sharper.code != why.code:
             evidence = (seen("log", f"log of {name}", own_text(why), None, log_words.last_lines([said], 6)),)
             yield DiagnosisCause(sharper.code, sharper.text, "certain", evidence, _steps(facts, sharper))
+    yield from log_words.causes(facts.logs)
 
 
 def _nodes(facts: WorkFacts) -> Iterator[DiagnosisCause]:
@@ -149,7 +164,7 @@ def _nodes(facts: WorkFacts) -> Iterator[DiagnosisCause]:
         restart("Let the work start again on other nodes; the operator does it within its budget.", _AGAIN[facts.kind].tool),
         renew("Reboot the node, then replace it.", "node_replace"),
     )
-    text = f"{len(bad)} node(s) under its pods have a fault: {', '.join(sorted(bad))}."
+    text = f"{counted(len(bad), 'node')} under its pods {plural(len(bad), 'has', 'have')} a fault: {', '.join(sorted(bad))}."
     yield DiagnosisCause("node.hardware_fault", text, "certain" if hit else "likely", evidence, steps)
 
 

@@ -27,8 +27,14 @@ def ended() -> problems.Problem:
 
 
 async def still_admitted(finder: auth.Finder, headers: Headers, caller: Caller | None = None) -> bool:
-    """Whether what opened a long connection would open it now; with ``caller``: in no lower role than then."""
-    identity = await to_thread.run_sync(auth.identity_behind, finder, headers)
+    """Whether what opened a long connection would open it now; with ``caller``: in no lower role than then.
+
+    A database that cannot be asked ends nobody's connection.
+    """
+    try:
+        identity = await to_thread.run_sync(auth.identity_behind, finder, headers)
+    except (problems.Busy, problems.Unreachable):
+        return True
     if identity is None:
         return False
     return caller is None or _RANK.index(Role(identity.role)) >= _RANK.index(caller.role)
@@ -83,19 +89,12 @@ class _Watch:
     async def _look(self) -> None:
         while True:
             may_end = self.started or self._scope["method"] == "GET"
-            if may_end and not await self._admitted():
+            if may_end and not await still_admitted(self._finder, Headers(scope=self._scope), self._caller):
                 break
             await asyncio.sleep(LOOK_SECONDS)
         if self._request is not None and not self._request.done():
             self.cut = True
             self._request.cancel()
-
-    async def _admitted(self) -> bool:
-        """A database that cannot be asked ends nobody's answer."""
-        try:
-            return await still_admitted(self._finder, Headers(scope=self._scope), self._caller)
-        except (problems.Busy, problems.Unreachable):
-            return True
 
     def stop(self) -> None:
         """The answer is out."""

@@ -87,9 +87,10 @@ async def stream_operation(socket: WebSocket, operation_id: str, after: int = 0)
 
 
 async def until_refused(socket: WebSocket, identities: auth.Finder) -> None:
-    """Raises Unauthenticated once what opened the socket would not open it any more."""
+    """Raises Unauthenticated once what opened the socket would not open it any more, or only in a lower role."""
+    caller = socket.scope.get("state", {}).get("caller")
     while True:
-        if not await admission.still_admitted(identities, socket.headers):
+        if not await admission.still_admitted(identities, socket.headers, caller):
             raise admission.ended()
         await asyncio.sleep(admission.LOOK_SECONDS)
 

@@ -51,37 +51,33 @@ class Ending:
 
 
 def checked(room: Room, where: Site, target: specs.SubmitTarget) -> specs.SubmitTarget:
-    """The same target, when what was said fits together and its name is free as far as one look tells; the rest is the operation's.
+    """The same target, when nothing that can be known stands in its way: what the operation's first stage would refuse, the door does.
 
-    Raises Invalid with every violation, Conflict ``training_job.exists``.
+    Raises Invalid with every violation, Conflict ``training_job.exists``. A cluster that does not answer is the operation's to wait for.
     """
-    check_said(target)
-    if target.if_exists == "refuse":
-        _check_free(room, where, target)
+    try:
+        facts = scene.observe(room, where, target)
+    except (problems.Unreachable, problems.Busy):
+        check_said(target)
+        return target
+    if facts.existing is not None and _is_followed(room, facts.existing, target):
+        return target
+    settled = rules.settle(target, facts) if facts.offer else None
+    refused = scene.refusal(target, _said(target), facts, settled, scene.findings(target, facts, settled))
+    if refused:
+        raise refused
     return target
 
 
 def check_said(target: specs.SubmitTarget) -> None:
     """Raise Invalid with everything that is wrong with what was said, whatever the cluster has."""
-    said = [*rules.wrong(target), *judging.wrong_rules(target.log_rules)]
+    said = _said(target)
     if said:
         raise scene.invalid(said)
 
 
-def _check_free(room: Room, where: Site, target: specs.SubmitTarget) -> None:
-    try:
-        found = where.kube(room).find(job_pods.KINDS[target.runs_as], target.name, target.namespace)
-    except (problems.Unreachable, problems.Busy):
-        return  # the operation looks again
-    if found is None or _is_followed(room, found, target):
-        return
-    raise problems.Conflict(
-        "training_job.exists",
-        f"A {target.runs_as} {target.namespace}/{target.name} is there already ({job_states.read(found).status}).",
-        hint="Choose another name, or say if_exists: version (name-2, name-3 ...) or replace.",
-        fields=[Violation("/name", "is taken")],
-        evidence={"kind": target.runs_as, "namespace": target.namespace, "name": target.name, "uid": found["metadata"]["uid"]},
-    )
+def _said(target: specs.SubmitTarget) -> list[Violation]:
+    return [*rules.wrong(target), *judging.wrong_rules(target.log_rules)]
 
 
 def _is_followed(room: Room, job: Mapping[str, Any], target: specs.SubmitTarget) -> bool:
