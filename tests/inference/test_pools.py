@@ -104,6 +104,17 @@ def test_a_worker_is_given_by_its_label_and_its_service_leads_to_it(warm: Stand)
     assert [b.workers for b in pool(warm).bindings if b.business == "chat"] == [0]
 
 
+def test_a_worker_counts_once_when_the_answer_to_its_counting_is_lost(warm: Stand) -> None:
+    """Counted twice, the keeper would give the business a worker that nobody asked for."""
+    free = pool(warm).free()[0]
+    warm.sandbox.fault("kubernetes:patch/services", when="after", count=1)
+    assert assign(warm, free.name, "mail")
+    struck = [rule["hits"] for rule in warm.sandbox.ask("faults")]
+    warm.sandbox.clear()
+    assert struck == [1], "no answer was lost, so nothing is proven"
+    assert [b.workers for b in pool(warm).bindings if b.business == "mail"] == [1]
+
+
 def test_a_worker_moves_only_from_where_it_is_believed_to_be(warm: Stand) -> None:
     free = pool(warm).free()[0].name
     assign(warm, free, "chat")

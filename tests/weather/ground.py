@@ -136,7 +136,8 @@ _MASKS = (
     (re.compile(r'"mountname": "[^"]*"'), '"mountname": "*"'),
     (re.compile(r'"instantstart.dev/operation": "[^"]*"'), '"instantstart.dev/operation": "*"'),
     (re.compile(r"sha256:[0-9a-f]{64}"), "sha256:*"),
-    # what a killed giver left half done was put right by the keeper, which notes from where
+    # each count of a pool's workers is marked; what a killed giver left half done was put right by the keeper, which notes from where
+    (re.compile(r'"instantstart.dev/counted-by": "[^"]*", '), ""),
     (re.compile(r'"instantstart.dev/settled-from": "[^"]*", '), ""),
 )
 #: pods that came before their identity are restarted, those that came after it are not

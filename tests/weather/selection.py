@@ -21,13 +21,13 @@ MAIN, END = "cluster.create", "cluster.delete"
 SHORT = "cluster.connect"
 #: what a run usually takes with what it needs before it, on two cores with nothing else on them (seconds)
 _TYPICAL = {
-    "test_weather.py": 90.0,
+    "test_weather.py": 45.0,
     "test_crashes.py": 75.0,
     "test_partial.py": 25.0,
     "test_process.py": 100.0,
     "test_clients.py": 80.0,
     "test_disk.py": 40.0,
-    "test_wishes.py": 60.0,
+    "test_wishes.py": 45.0,
 }
 
 

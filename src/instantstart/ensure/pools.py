@@ -9,13 +9,14 @@ than counted, never fewer; ``settle`` then raises the count. Fewer bound than co
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import names, problems
 from instantstart.ensure import eks, job_pods, serving
-from instantstart.ensure.serving import BUSINESS, DELETION_COST, POOL, RETIRING, SERVED, UNASSIGNED, WORKERS
+from instantstart.ensure.serving import BUSINESS, COUNTED_BY, DELETION_COST, POOL, RETIRING, SERVED, UNASSIGNED, WORKERS
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 
@@ -249,12 +250,15 @@ def relabel(kube: KubeCluster, found: Worker, business: str) -> Worker:
 
 
 def count(kube: KubeCluster, of: Binding, by: int) -> Binding:
-    """Change how many workers a business is to have, against the newest count. A binding that is gone counts nothing more."""
-    now = of
+    """Change how many workers a business is to have, against the newest count. A binding that is gone counts nothing more.
+
+    The write is marked: one whose answer was lost is known again when it is tried once more, and counts once.
+    """
+    now, mark = of, uuid.uuid4().hex
     for _ in range(_TRIES):
         wanted = max(now.workers + by, 0)
         try:
-            return now if wanted == now.workers else set_count(kube, now, wanted)
+            return now if wanted == now.workers else set_count(kube, now, wanted, mark)
         except problems.Busy as problem:
             if problem.code != "kubernetes.object_changed":
                 raise
@@ -264,12 +268,15 @@ def count(kube: KubeCluster, of: Binding, by: int) -> Binding:
         if live is None:
             return of
         now = binding(live)
+        if (live["metadata"].get("annotations") or {}).get(COUNTED_BY) == mark:
+            return now
     raise problems.Busy("model_pool.busy", f"The workers of {of.business} are being changed by others all the time: ask again.")
 
 
-def set_count(kube: KubeCluster, of: Binding, wanted: int) -> Binding:
+def set_count(kube: KubeCluster, of: Binding, wanted: int, mark: str | None = None) -> Binding:
     """Write a count while the Service is as it was read. Raises Busy ``kubernetes.object_changed`` otherwise."""
-    metadata = {"resourceVersion": of.version, "annotations": {WORKERS: str(wanted)}}
+    marked = {COUNTED_BY: mark} if mark else {}
+    metadata = {"resourceVersion": of.version, "annotations": {WORKERS: str(wanted), **marked}}
     return binding(kube.patch("Service", of.service, {"metadata": metadata}, namespace=of.namespace))
 
 

@@ -35,6 +35,8 @@ BUSINESS = "business"
 UNASSIGNED, RETIRING = "unassigned", "retiring"
 #: of a binding: how many workers its business is to have, restored when one of them is lost
 WORKERS = "instantstart.dev/workers"
+#: which write made that count
+COUNTED_BY = "instantstart.dev/counted-by"
 #: what was asked, as JSON, so that a later request may leave fields out
 ASKED = "instantstart.dev/asked"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
