@@ -12,6 +12,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+#: CloudWatch's log groups are not here: SageMaker makes them, and they outlive the cluster that they tell of.
 #: of a service, by its client: (service, what is listed, under which key, what a line says of each)
 _KINDS: tuple[tuple[str, str, str, Callable[[dict[str, Any]], str]], ...] = (
     ("sagemaker", "list_mlflow_tracking_servers", "TrackingServerSummaries", lambda s: f"{s['TrackingServerName']} {s['IsActive']}"),
@@ -24,7 +25,6 @@ _KINDS: tuple[tuple[str, str, str, Callable[[dict[str, Any]], str]], ...] = (
     ("elbv2", "describe_target_groups", "TargetGroups", lambda s: f"{s.get('Protocol')} {s.get('Port')}"),
     ("secretsmanager", "list_secrets", "SecretList", lambda s: str(s["Name"])),
     ("ecr", "describe_repositories", "repositories", lambda s: str(s["repositoryName"])),
-    ("logs", "describe_log_groups", "logGroups", lambda s: str(s["logGroupName"])),
     ("ec2", "describe_volumes", "Volumes", lambda s: f"{s['State']} {s['Size']}"),
     ("ec2", "describe_launch_templates", "LaunchTemplates", lambda s: str(s["LaunchTemplateName"])),
     ("iam", "list_instance_profiles", "InstanceProfiles", lambda s: str(s["InstanceProfileName"])),
