@@ -30,6 +30,9 @@ _KINDS: tuple[tuple[str, str, str, Callable[[dict[str, Any]], str]], ...] = (
     ("iam", "list_instance_profiles", "InstanceProfiles", lambda s: str(s["InstanceProfileName"])),
 )
 
+#: how the lines begin of what outlives a cluster, as its deletion's plan says: MLflow's servers and apps hold what was recorded
+OUTLIVES = ("sagemaker TrackingServerSummaries ", "sagemaker Summaries ")
+
 
 def held(client: Callable[[str], Any]) -> Iterable[str]:
     """One line for each thing of a service. ``client`` gives the client of a service."""
