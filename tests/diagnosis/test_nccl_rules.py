@@ -62,7 +62,7 @@ def both(**more: Any) -> tuple[Worker, ...]:
 
 def test_a_job_that_is_well_has_no_cause() -> None:
     assert causes(WELL) == []
-    assert "2 worker pod(s), asking for 32 EFA each" in standing(WELL)
+    assert "2 worker pods, asking for 32 EFA each" in standing(WELL)
 
 
 @pytest.mark.parametrize(

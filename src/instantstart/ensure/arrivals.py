@@ -10,6 +10,7 @@ from typing import Any
 
 from instantstart.aws.session import Aws
 from instantstart.base import problems
+from instantstart.base.counting import counted
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.ensure import hyperpod, nodes, offers, shortages
 from instantstart.ensure.shortages import Shortage
@@ -143,5 +144,6 @@ def await_checks(aws: Aws, cluster_name: str, group: str, waited_seconds: float)
         return None
     since = min((n["LaunchTime"] for n in checking if n.get("LaunchTime")), default=None)
     started = f" since {since.astimezone(dt.UTC):%H:%M UTC}" if since else ""
-    told = f"Deep health checks run on {len(checking)} node(s) of {group}{started}; they take one to two hours, and this goes on then"
+    many = counted(len(checking), "node")
+    told = f"Deep health checks run on {many} of {group}{started}; they take one to two hours, and this goes on then"
     return Wait(max(15.0, pace(waited_seconds, CHECK_TYPICAL)), told)

@@ -110,8 +110,8 @@ def coming(room: Any, where: Site, kube: KubeCluster, pod: Resource) -> str | No
     if arriving:
         first = arriving[0]
         checks = " (deep health checks take one to two hours)" if first.status == "DeepHealthCheckInProgress" else ""
-        nodes, are = counted(len(arriving), "node"), plural(len(arriving), "is", "are")
-        return f"{nodes} of {first.instance_type} in group {first.group} {are} being made ({first.status}){checks}."
+        many, are = counted(len(arriving), "node"), plural(len(arriving), "is", "are")
+        return f"{many} of {first.instance_type} in group {first.group} {are} being made ({first.status}){checks}."
     return _claimed(kube, kind)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from instantstart.base import terminal
+from instantstart.base.counting import counted
 from instantstart.faces.cli import paths, show
 from instantstart.faces.cli.session import TABLE, ClusterArgument, Output, chosen_cluster, client
 from instantstart.faces.cli.steps import cluster_path
@@ -109,7 +110,7 @@ def _print(told: Mapping[str, Any]) -> None:
         show.rows(each["evidence"], _EVIDENCE, TABLE, empty="   No evidence of its own.")
         show.rows(each["next_steps"], _STEPS, TABLE, empty="   No steps.")
     if told["causes_omitted"]:
-        show.note(f"{told['causes_omitted']} more cause(s): --detail")
+        show.note(f"{counted(told['causes_omitted'], 'more cause')}: --detail")
     if told["causes"]:
         show.note(f"\nLooked at: {', '.join(told['looked_at'])}.")
     for each in told["unread"]:

@@ -17,7 +17,7 @@ from instantstart.faces.cli.steps import cluster_path
 
 app = typer.Typer(help="Managed features: training and inference operators, checkpointing, observability and others.", no_args_is_help=True)
 
-Feature = Annotated[str, typer.Argument(help="Name of the feature, such as training-operator.")]
+Feature = Annotated[str, typer.Argument(help="Name of the feature, such as training_operator; hyphens are taken, too.")]
 Configuration = Annotated[
     str | None, typer.Option("--configuration", help="Configuration values of the add-on, as JSON; merged into those it has.")
 ]
