@@ -20,7 +20,8 @@ def dies(code: int = 3) -> dict[str, Any]:
 
 def test_what_the_cluster_has_not_is_refused_at_the_door_all_at_once(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster without KubeRay: who asks for its jobs is told which feature to switch on."""
-    monkeypatch.setattr(KubeCluster, "serves", lambda _self, kind: "ray.io" not in kind)
+    serves = KubeCluster.serves
+    monkeypatch.setattr(KubeCluster, "serves", lambda self, kind: "ray.io" not in kind and serves(self, kind))
     mount = [{"claim": "nope", "path": "/data"}]
     with pytest.raises(problems.Invalid) as refused:
         plans.checked(cluster.room, cluster.where, cluster.target("on-ray", kind="ray_job", mounts=mount, namespace="nowhere"))
