@@ -1,4 +1,4 @@
-"""Two and three clients at once on clusters, at the door of the real process: one wish is one operation, and no two get in each other's way."""
+"""Two and three clients at once on clusters, at the real process: one wish is one operation, and no two get in each other's way."""
 
 from __future__ import annotations
 
