@@ -14,11 +14,14 @@ import { useNotices } from "./notifications";
 import { useMe } from "./session";
 import { TopBar } from "./TopBar";
 
+/** Below this width the lists need the room of the navigation, which then opens by its button. */
+const ROOMY_PX = 1100;
+
 /** What is round every page: the top bar, the navigation, the notices. */
 export function Shell() {
   const me = useMe();
   const place = useLocation();
-  const [open, setOpen] = useState(true);
+  const [open, setOpen] = useState(() => innerWidth >= ROOMY_PX);
   const notices = useNotices();
   const away = useServerAway();
   const cache = useQueryClient();

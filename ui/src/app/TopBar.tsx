@@ -2,6 +2,7 @@ import TopNavigation, { type TopNavigationProps } from "@cloudscape-design/compo
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
 import { $api, api, type Schemas } from "../api/client";
+import { visible } from "../components/visible";
 import { useNotices } from "./notifications";
 import { toggleTheme, useDark } from "./theme";
 
@@ -45,7 +46,7 @@ export function TopBar({ me }: { me: Schemas["Me"] }) {
         { type: "button", text: dark ? "Light mode" : "Dark mode", iconName: "settings", onClick: toggleTheme },
         {
           type: "menu-dropdown",
-          text: me.name,
+          text: visible(me.name),
           description: `${me.role} · ${me.kind}`,
           iconName: "user-profile",
           items: [

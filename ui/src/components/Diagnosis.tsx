@@ -6,11 +6,12 @@ import Container from "@cloudscape-design/components/container";
 import ExpandableSection from "@cloudscape-design/components/expandable-section";
 import Header from "@cloudscape-design/components/header";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, type Schemas } from "../api/client";
+import { DataTable } from "./DataTable";
 import { ProblemAlert } from "./ProblemAlert";
 import { words } from "./Status";
+import { Text } from "./Text";
 
 type Subject = Schemas["Diagnosis"]["of"];
 
@@ -65,7 +66,7 @@ export function Diagnosis({ cluster, of, name, namespace, jobKind }: Props) {
 function Told({ told }: { told: Schemas["Diagnosis"] }) {
   return (
     <SpaceBetween size="m">
-      <span className="is-wrap">{told.standing}</span>
+      <Text>{told.standing}</Text>
       {told.found === "nothing" && <Alert type="success">Nothing was found.</Alert>}
       {told.found === "unknown" && <Alert type="info">{told.verdict}</Alert>}
       {told.causes.map((cause, at) => (
@@ -82,7 +83,7 @@ function Told({ told }: { told: Schemas["Diagnosis"] }) {
         </Alert>
       )}
       <ExpandableSection headerText="What was looked at">
-        <span className="is-wrap">{told.looked_at.join(", ") || "Nothing could be read."}</span>
+        <Text>{told.looked_at.join(", ") || "Nothing could be read."}</Text>
       </ExpandableSection>
     </SpaceBetween>
   );
@@ -112,7 +113,7 @@ function Cause({ cause, first }: { cause: Schemas["DiagnosisCause"]; first: bool
 
 function Evidence({ items }: { items: readonly Schemas["DiagnosisEvidence"][] }) {
   return (
-    <Table
+    <DataTable
       items={items}
       wrapLines
       contentDensity="compact"
@@ -120,13 +121,13 @@ function Evidence({ items }: { items: readonly Schemas["DiagnosisEvidence"][] })
       ariaLabels={{ tableLabel: "Evidence" }}
       columnDefinitions={[
         { id: "source", header: "Source", width: 120, cell: (each) => each.source },
-        { id: "where", header: "Where", width: 260, isRowHeader: true, cell: (each) => <span className="is-wrap">{each.reference}</span> },
+        { id: "where", header: "Where", width: 260, isRowHeader: true, cell: (each) => <Text>{each.reference}</Text> },
         {
           id: "seen",
           header: "Seen",
           cell: (each) => (
             <div>
-              <span className="is-wrap">{each.text}</span>
+              <Text>{each.text}</Text>
               {each.untrusted_text && <pre className="is-log is-wrap">{each.untrusted_text}</pre>}
             </div>
           ),

@@ -1,10 +1,11 @@
 import Box from "@cloudscape-design/components/box";
-import Table from "@cloudscape-design/components/table";
 import Toggle from "@cloudscape-design/components/toggle";
 import { useState } from "react";
 import type { OperationEvent } from "../api/stream";
+import { DataTable } from "./DataTable";
 import { EmptyState } from "./EmptyState";
 import { Status } from "./Status";
+import { Text } from "./Text";
 import { clock, moment } from "./time";
 
 const MOST_SHOWN = 500;
@@ -15,7 +16,7 @@ export function EventLog({ events }: { events: readonly OperationEvent[] }) {
   const wanted = loudOnly ? events.filter((each) => each.level !== "info") : events;
   const items = wanted.slice(-MOST_SHOWN).reverse();
   return (
-    <Table
+    <DataTable
       variant="embedded"
       contentDensity="compact"
       wrapLines
@@ -33,7 +34,7 @@ export function EventLog({ events }: { events: readonly OperationEvent[] }) {
         { id: "at", header: "Time", cell: (each) => <time title={moment(each.at)} dateTime={each.at}>{clock(each.at)}</time>, width: 120 },
         { id: "level", header: "Level", cell: (each) => <Status status={each.level} />, width: 110 },
         { id: "stage", header: "Stage", cell: (each) => each.stage ?? "-", width: 150 },
-        { id: "message", header: "Message", cell: (each) => <span className="is-wrap is-log">{each.message}</span>, isRowHeader: true },
+        { id: "message", header: "Message", cell: (each) => <Text log>{each.message}</Text>, isRowHeader: true },
       ]}
     />
   );

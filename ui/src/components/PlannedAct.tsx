@@ -98,7 +98,14 @@ export function PlannedActModal({ act, onClose }: Props) {
       <SpaceBetween size="l">
         {act.says && <Alert type={act.destroys ? "warning" : "info"}>{act.says}</Alert>}
         {act.schema ? (
-          <SchemaForm schema={act.schema} without={act.without} form={{ ...form, set }} region={act.region} error={send.error} />
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              look(true);
+            }}
+          >
+            <SchemaForm schema={act.schema} without={act.without} form={{ ...form, set }} region={act.region} error={send.error} />
+          </form>
         ) : (
           <ProblemAlert error={send.error} action={<Button onClick={again}>Read the plan anew</Button>} />
         )}

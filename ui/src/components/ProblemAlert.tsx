@@ -4,6 +4,7 @@ import ExpandableSection from "@cloudscape-design/components/expandable-section"
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import { createContext, useContext } from "react";
 import { isAway, landOnFields, problemOf } from "../api/problems";
+import { visible } from "./visible";
 
 /** Whether the page round this says already that the server is away. */
 export const AwayIsTold = createContext(false);
@@ -25,7 +26,7 @@ export function ProblemAlert({ error, shown = [], action }: Props) {
   return (
     <Alert type={warns ? "warning" : "error"} header={problem.title} action={action}>
       <SpaceBetween size="xs">
-        <Text>{problem.detail}</Text>
+        <Text>{visible(problem.detail)}</Text>
         {others.length > 0 && (
           <ul className="is-plain-list">
             {others.map((each) => (

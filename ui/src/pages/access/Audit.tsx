@@ -3,14 +3,16 @@ import Header from "@cloudscape-design/components/header";
 import Pagination from "@cloudscape-design/components/pagination";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import StatusIndicator from "@cloudscape-design/components/status-indicator";
-import Table, { type TableProps } from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { $api, type Schemas } from "../../api/client";
+import type { Column } from "../../components/columns";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
+import { Text } from "../../components/Text";
 import { moment } from "../../components/time";
 import { AuditFilters, exportAddress, wantedOf } from "./AuditFilters";
 import { AuditLine } from "./AuditLine";
@@ -39,7 +41,7 @@ export function Audit() {
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={page.error} />
-      <Table
+      <DataTable
         variant="full-page"
         wrapLines
         contentDensity="compact"
@@ -72,21 +74,21 @@ export function Audit() {
         }
         filter={<AuditFilters wanted={wanted} onChange={change} />}
         pagination={<Pagination {...cursors.props(page.data?.cursor)} />}
-        columnDefinitions={[...COLUMNS, { id: "more", header: "Detail", cell: (each) => <Button variant="inline-link" ariaLabel={`Detail of line ${each.number}`} onClick={() => setShown(each)}>Show</Button> }]}
+        columnDefinitions={[...COLUMNS, { id: "acts", header: "Detail", cell: (each) => <Button variant="inline-link" ariaLabel={`Detail of line ${each.number}`} onClick={() => setShown(each)}>Show</Button> }]}
       />
       {shown && <AuditLine line={shown} onClose={() => setShown(null)} />}
     </SpaceBetween>
   );
 }
 
-const COLUMNS: TableProps.ColumnDefinition<Line>[] = [
+const COLUMNS: Column<Line>[] = [
   { id: "at", header: "Time", sortingField: "at", cell: (each) => moment(each.at), minWidth: 150 },
-  { id: "who", header: "Who", isRowHeader: true, minWidth: 140, cell: who },
-  { id: "from", header: "From", cell: (each) => each.address ?? "-" },
+  { id: "who", header: "Who", isRowHeader: true, minWidth: 140, cell: (each) => <Text>{who(each)}</Text> },
+  { id: "from", extra: true, header: "From", cell: (each) => each.address ?? "-" },
   { id: "face", header: "Door", cell: (each) => each.face },
-  { id: "summary", header: "Asked", minWidth: 170, cell: (each) => <span className="is-wrap is-log">{each.summary}</span> },
+  { id: "summary", header: "Asked", minWidth: 170, cell: (each) => <Text log>{each.summary}</Text> },
   { id: "status", header: "Answer", minWidth: 120, cell: (each) => <StatusIndicator type={tone(each.status)}>{each.code ? `${each.status} ${each.code}` : each.status}</StatusIndicator> },
-  { id: "operation", header: "Operation", minWidth: 140, cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
+  { id: "operation", extra: true, header: "Operation", minWidth: 140, cell: (each) => (each.operation_id ? <RouterLink href={`/operations/${each.operation_id}`}>{each.operation_id}</RouterLink> : "-") },
 ];
 
 function tone(status: number): "success" | "error" | "stopped" {

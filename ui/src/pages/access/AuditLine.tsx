@@ -2,11 +2,12 @@ import KeyValuePairs from "@cloudscape-design/components/key-value-pairs";
 import Modal from "@cloudscape-design/components/modal";
 import type { Schemas } from "../../api/client";
 import { RouterLink } from "../../components/RouterLink";
+import { Text } from "../../components/Text";
 import { moment } from "../../components/time";
 
 /** One line of the audit log in full. */
 export function AuditLine({ line, onClose }: { line: Schemas["AuditRow"]; onClose: () => void }) {
-  const plain = (label: string, value: string | number | null | undefined) => ({ label, value: <span className="is-wrap">{value || "-"}</span> });
+  const plain = (label: string, value: string | number | null | undefined) => ({ label, value: <Text>{value || "-"}</Text> });
   return (
     <Modal visible size="large" header={`Line ${line.number}`} closeAriaLabel="Close" onDismiss={onClose}>
       <KeyValuePairs

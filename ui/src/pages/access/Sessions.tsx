@@ -4,13 +4,14 @@ import Pagination from "@cloudscape-design/components/pagination";
 import SegmentedControl from "@cloudscape-design/components/segmented-control";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import StatusIndicator from "@cloudscape-design/components/status-indicator";
-import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
 import { useMe } from "../../app/session";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
+import { Text } from "../../components/Text";
 import { TimeAgo } from "../../components/TimeAgo";
 import { moment } from "../../components/time";
 import { Ask } from "./Ask";
@@ -30,7 +31,7 @@ export function Sessions() {
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={sessions.error} />
-      <Table
+      <DataTable
         variant="full-page"
         wrapLines
         items={sessions.data?.items ?? []}
@@ -59,13 +60,13 @@ export function Sessions() {
         }
         pagination={<Pagination {...cursors.props(sessions.data?.cursor)} />}
         columnDefinitions={[
-          { id: "name", header: "Who", isRowHeader: true, cell: (each) => `${each.name} (${each.role})` },
+          { id: "name", header: "Who", isRowHeader: true, minWidth: 140, cell: (each) => <Text>{`${each.name} (${each.role})`}</Text> },
           { id: "client", header: "Client", minWidth: 150, cell: (each) => (each.current ? <StatusIndicator>{`${each.client} (this one)`}</StatusIndicator> : each.client) },
           { id: "via", header: "Signed in with", cell: (each) => VIA[each.via ?? ""] ?? "-" },
           { id: "address", header: "From", cell: (each) => each.address ?? "-" },
-          { id: "agent", header: "Program", minWidth: 220, cell: (each) => <span className="is-wrap">{each.agent || "-"}</span> },
+          { id: "agent", header: "Program", minWidth: 220, cell: (each) => <Text>{each.agent || "-"}</Text> },
           { id: "seen", header: "Last seen", cell: (each) => <TimeAgo at={each.last_seen_at} /> },
-          { id: "created", header: "Began", cell: (each) => <TimeAgo at={each.created_at} /> },
+          { id: "created", extra: true, header: "Began", cell: (each) => <TimeAgo at={each.created_at} /> },
           { id: "expires", header: "Ends", cell: (each) => moment(each.expires_at) },
           {
             id: "acts",

@@ -6,12 +6,14 @@ import Pagination from "@cloudscape-design/components/pagination";
 import Select from "@cloudscape-design/components/select";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import StatusIndicator from "@cloudscape-design/components/status-indicator";
-import Table, { type TableProps } from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api } from "../../api/client";
+import type { Column } from "../../components/columns";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
+import { Text } from "../../components/Text";
 import { TimeAgo } from "../../components/TimeAgo";
 import { moment } from "../../components/time";
 import { Disable, Edit, EndSessions, type Identity, Revoke, Rotate } from "./acts";
@@ -46,7 +48,7 @@ export function Tokens() {
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={tokens.error} />
-      <Table
+      <DataTable
         variant="full-page"
         wrapLines
         items={tokens.data?.items ?? []}
@@ -80,7 +82,7 @@ export function Tokens() {
           </SpaceBetween>
         }
         pagination={<Pagination {...cursors.props(tokens.data?.cursor)} />}
-        columnDefinitions={[...COLUMNS, { id: "acts", header: "Actions", minWidth: 190, cell: (each) => <Acts identity={each} onAct={(name) => setAct({ name, identity: each })} /> }]}
+        columnDefinitions={[...COLUMNS, { id: "acts", header: "Actions", minWidth: 140, cell: (each) => <Acts identity={each} onAct={(name) => setAct({ name, identity: each })} /> }]}
       />
       {making && <NewToken onClose={() => setMaking(false)} onMade={refresh} />}
       {act && Act && <Act key={act.identity.id} identity={act.identity} onClose={() => setAct(null)} onDone={refresh} />}
@@ -88,16 +90,16 @@ export function Tokens() {
   );
 }
 
-const COLUMNS: TableProps.ColumnDefinition<Identity>[] = [
-  { id: "name", header: "Name", sortingField: "name", isRowHeader: true, minWidth: 160, cell: (each) => each.name },
+const COLUMNS: Column<Identity>[] = [
+  { id: "name", header: "Name", sortingField: "name", isRowHeader: true, minWidth: 160, cell: (each) => <Text>{each.name}</Text> },
   { id: "state", header: "State", minWidth: 120, cell: (each) => <State identity={each} /> },
   { id: "role", header: "Role", sortingField: "role", cell: (each) => each.role },
   { id: "kind", header: "Kind", sortingField: "kind", cell: (each) => each.kind },
-  { id: "by", header: "Enters with", cell: (each) => (each.issuer ? "Identity provider" : "Token") },
+  { id: "by", extra: true, header: "Enters with", cell: (each) => (each.issuer ? "Identity provider" : "Token") },
   { id: "expires", header: "Ends", cell: (each) => (each.expires_at ? moment(each.expires_at) : "Never") },
   { id: "used", header: "Last used", sortingField: "last_used_at", cell: (each) => <TimeAgo at={each.last_used_at} /> },
-  { id: "created", header: "Created", sortingField: "created_at", cell: (each) => <TimeAgo at={each.created_at} /> },
-  { id: "note", header: "Note", cell: (each) => each.note ?? "-" },
+  { id: "created", extra: true, header: "Created", sortingField: "created_at", cell: (each) => <TimeAgo at={each.created_at} /> },
+  { id: "note", extra: true, header: "Note", cell: (each) => each.note ?? "-" },
 ];
 
 function Acts({ identity, onAct }: { identity: Identity; onAct: (name: keyof typeof ACTS | "revoke") => void }) {

@@ -1,13 +1,14 @@
 import Button from "@cloudscape-design/components/button";
 import Header from "@cloudscape-design/components/header";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 
 type Candidate = Schemas["Candidate"];
 
@@ -18,7 +19,7 @@ export function ImportCluster() {
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         variant="full-page"
         items={read.data?.items ?? []}
         trackBy={(each) => each.eks_arn ?? each.hyperpod_arn ?? ""}
@@ -41,8 +42,8 @@ export function ImportCluster() {
           { id: "version", header: "Kubernetes", cell: (each) => each.kubernetes_version ?? "-" },
           { id: "status", header: "EKS status", cell: (each) => <Status status={each.eks_status ?? "unknown"}>{each.eks_status ?? "unknown"}</Status> },
           { id: "hyperpod", header: "HyperPod cluster", cell: (each) => (each.hyperpod_name ? `${each.hyperpod_name} (${each.hyperpod_status})` : "none") },
-          { id: "why", header: "Remarks", cell: (each) => <span className="is-wrap">{each.why ?? "-"}</span> },
-          { id: "act", header: "Actions", cell: (each) => <Button disabled={!each.importable} onClick={() => setAct(importing(each))}>Import</Button> },
+          { id: "why", header: "Remarks", cell: (each) => <Text>{each.why ?? "-"}</Text> },
+          { id: "acts", header: "Actions", cell: (each) => <Button disabled={!each.importable} onClick={() => setAct(importing(each))}>Import</Button> },
         ]}
       />
       {act && <PlannedActModal act={act} onClose={() => setAct(null)} />}

@@ -4,11 +4,11 @@ import Header from "@cloudscape-design/components/header";
 import Pagination from "@cloudscape-design/components/pagination";
 import Select from "@cloudscape-design/components/select";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import TextFilter from "@cloudscape-design/components/text-filter";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { type Cluster, useClusters } from "../../api/clusters";
+import { DataTable } from "../../components/DataTable";
 import { ConfirmDelete } from "../../components/ConfirmDelete";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
@@ -46,7 +46,7 @@ export function ClusterList() {
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={clusters.error} action={<Button onClick={() => void clusters.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         {...collectionProps}
         variant="full-page"
         columnDefinitions={COLUMNS}

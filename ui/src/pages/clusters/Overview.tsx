@@ -4,10 +4,11 @@ import Container from "@cloudscape-design/components/container";
 import Header from "@cloudscape-design/components/header";
 import KeyValuePairs from "@cloudscape-design/components/key-value-pairs";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import type { Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { TimeAgo } from "../../components/TimeAgo";
 import { nodesOf } from "./columns";
 import { type StageAct, STAGES } from "./stages";
@@ -42,7 +43,7 @@ function Facts({ detail }: { detail: Schemas["ClusterDetail"] }) {
           { label: "Kubernetes version", value: cluster.kubernetes_version ?? "-" },
           { label: "Nodes", value: nodesOf(cluster) },
           { label: "VPC", value: detail.vpc_id ?? "-" },
-          { label: "HyperPod ARN", value: <span className="is-wrap">{cluster.hyperpod_arn ?? "-"}</span> },
+          { label: "HyperPod ARN", value: <Text>{cluster.hyperpod_arn ?? "-"}</Text> },
         ]}
       />
     </Container>
@@ -64,7 +65,7 @@ function StageList({ detail, onAct }: Props) {
   const busy = Boolean(detail.cluster.operation);
   const items = STAGES.map((act) => ({ act, done: detail.stages[act.stage] === true, why: detail.missing[act.stage] }));
   return (
-    <Table
+    <DataTable
       header={
         <Header variant="h2" counter={`(${items.filter((each) => each.done).length}/${items.length})`} description="Read from AWS and Kubernetes now. Their order is the server's: a stage asked for too early is refused with the reason.">
           Stages
@@ -79,7 +80,7 @@ function StageList({ detail, onAct }: Props) {
         { id: "state", header: "State", width: 140, cell: (each) => <Status status={each.done ? "done" : "missing"} /> },
         { id: "why", header: "Why", cell: (each) => (each.done ? "-" : (each.why ?? "-")) },
         {
-          id: "next",
+          id: "acts",
           header: "Next step",
           cell: (each) =>
             each.done ? (
@@ -97,7 +98,7 @@ function StageList({ detail, onAct }: Props) {
 
 function Components({ detail }: { detail: Schemas["ClusterDetail"] }) {
   return (
-    <Table
+    <DataTable
       header={<Header variant="h2">Components in the cluster</Header>}
       items={detail.components}
       wrapLines
@@ -109,7 +110,7 @@ function Components({ detail }: { detail: Schemas["ClusterDetail"] }) {
         { id: "state", header: "State", cell: (each) => <Status status={String(each["state"] ?? "unknown")} /> },
         { id: "kind", header: "Kind", cell: (each) => String(each["kind"] ?? "-") },
         { id: "version", header: "Version", cell: (each) => String(each["version"] ?? "-") },
-        { id: "why", header: "Why", cell: (each) => <span className="is-wrap">{String(each["why"] ?? "-")}</span> },
+        { id: "why", header: "Why", cell: (each) => <Text>{String(each["why"] ?? "-")}</Text> },
       ]}
     />
   );

@@ -1,8 +1,9 @@
 import Box from "@cloudscape-design/components/box";
-import type { TableProps } from "@cloudscape-design/components/table";
 import type { Cluster } from "../../api/clusters";
+import type { Column } from "../../components/columns";
 import { RouterLink } from "../../components/RouterLink";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { TimeAgo } from "../../components/TimeAgo";
 
 /** "1/2 ml.g5.8xlarge". */
@@ -16,14 +17,14 @@ function StateCell(cluster: Cluster) {
       <Status status={cluster.state} />
       {cluster.why && (
         <Box variant="small" color="text-body-secondary" display="block">
-          <span className="is-wrap">{cluster.why}</span>
+          <Text>{cluster.why}</Text>
         </Box>
       )}
     </>
   );
 }
 
-export const COLUMNS: TableProps.ColumnDefinition<Cluster>[] = [
+export const COLUMNS: Column<Cluster>[] = [
   {
     id: "tag",
     header: "Cluster",
@@ -53,7 +54,7 @@ export const COLUMNS: TableProps.ColumnDefinition<Cluster>[] = [
         "-"
       ),
   },
-  { id: "nodes", header: "Nodes", minWidth: 150, cell: nodesOf },
+  { id: "nodes", header: "Nodes", minWidth: 140, cell: nodesOf },
   { id: "region", header: "Region", sortingField: "region", cell: (each) => each.region },
   { id: "version", header: "Kubernetes", sortingField: "kubernetes_version", cell: (each) => each.kubernetes_version ?? "-" },
   { id: "created", header: "Created", sortingField: "created_at", cell: (each) => <TimeAgo at={each.created_at} age={each.age_seconds} /> },

@@ -1,11 +1,12 @@
 import Button from "@cloudscape-design/components/button";
 import Header from "@cloudscape-design/components/header";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { $api } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { TimeAgo } from "../../components/TimeAgo";
 
 const REFRESH_MS = 10_000;
@@ -19,7 +20,7 @@ export function EventsTab({ cluster }: TabProps) {
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={events.error} action={<Button onClick={() => void events.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         header={<Header variant="h2" description="What CloudFormation and HyperPod said, newest first.">Events</Header>}
         items={events.data?.items ?? []}
         wrapLines
@@ -32,8 +33,8 @@ export function EventsTab({ cluster }: TabProps) {
           { id: "at", header: "Time", width: 190, cell: (each) => <TimeAgo at={each.at} age={each.age_seconds} /> },
           { id: "level", header: "Level", width: 100, cell: (each) => <Status status={each.level} /> },
           { id: "source", header: "Source", width: 130, cell: (each) => each.source },
-          { id: "subject", header: "About", width: 180, cell: (each) => <span className="is-wrap">{each.subject}</span> },
-          { id: "message", header: "Message", isRowHeader: true, cell: (each) => <span className="is-wrap is-log">{each.message}</span> },
+          { id: "subject", header: "About", width: 180, cell: (each) => <Text>{each.subject}</Text> },
+          { id: "message", header: "Message", isRowHeader: true, cell: (each) => <Text log>{each.message}</Text> },
         ]}
       />
     </SpaceBetween>

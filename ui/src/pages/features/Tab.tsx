@@ -4,15 +4,16 @@ import Button from "@cloudscape-design/components/button";
 import ButtonDropdown from "@cloudscape-design/components/button-dropdown";
 import Popover from "@cloudscape-design/components/popover";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status, words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { moment } from "../../components/time";
 import { change, repair, switchOff, switchOn, upgrade } from "./acts";
 
@@ -29,7 +30,7 @@ export function FeaturesTab({ cluster }: { cluster: string }) {
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} />
       {drifted.length > 0 && <Alert type="warning">Not as declared any more: {drifted.join(", ")}. Repair puts it right.</Alert>}
-      <Table
+      <DataTable
         items={read.data?.items ?? []}
         trackBy="name"
         wrapLines
@@ -44,7 +45,7 @@ export function FeaturesTab({ cluster }: { cluster: string }) {
           { id: "version", header: "Version", minWidth: 110, cell: VersionCell },
           { id: "needs", header: "Needs", minWidth: 120, cell: (each) => each.depends_on.map((name) => titles.get(name) ?? words(name)).join(", ") || "-" },
           { id: "identity", header: "Identity", cell: IdentityCell },
-          { id: "act", header: "Actions", minWidth: 130, cell: (each) => <Actions cluster={cluster} feature={each} onAct={setAct} /> },
+          { id: "acts", header: "Actions", minWidth: 130, cell: (each) => <Actions cluster={cluster} feature={each} onAct={setAct} /> },
         ]}
       />
       {act && <PlannedActModal act={act} onClose={() => setAct(null)} />}
@@ -85,7 +86,7 @@ function StateCell(feature: Feature) {
 function VersionCell(feature: Feature) {
   return (
     <>
-      <span className="is-wrap">{feature.version ?? "-"}</span>
+      <Text>{feature.version ?? "-"}</Text>
       {feature.installed_by && (
         <Box variant="small" color="text-body-secondary" display="block">
           by {feature.installed_by}

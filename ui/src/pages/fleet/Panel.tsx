@@ -3,8 +3,8 @@ import Box from "@cloudscape-design/components/box";
 import ColumnLayout from "@cloudscape-design/components/column-layout";
 import Container from "@cloudscape-design/components/container";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { ProblemAlert } from "../../components/ProblemAlert";
@@ -37,7 +37,7 @@ function Panel({ fleet, onRefresh }: { fleet: Fleet; onRefresh: () => void }) {
           <Figure label="Waited for" value={fleet.pods_waiting ? counted(fleet.pods_waiting, "pod") : "nothing"} />
           <Figure label="Idle" value={idle(fleet.idle)} />
         </ColumnLayout>
-        <Table
+        <DataTable
           variant="embedded"
           contentDensity="compact"
           wrapLines

@@ -4,13 +4,14 @@ import Button from "@cloudscape-design/components/button";
 import ExpandableSection from "@cloudscape-design/components/expandable-section";
 import Header from "@cloudscape-design/components/header";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status, words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { type Place, serveAsNow } from "./acts";
 
 const REFRESH_MS = 5_000;
@@ -29,7 +30,7 @@ export function EndpointPanel({ place }: { place: Place }) {
         </Alert>
       )}
       {differs.length > 0 && <RolledBack place={place} differs={differs} />}
-      <Table
+      <DataTable
         header={
           <Header variant="h2" description={`The first that does not hold is the one to mend. Settings ${generation}, seen by the operator: ${observed}.`}>
             From the operator to the caller
@@ -42,13 +43,13 @@ export function EndpointPanel({ place }: { place: Place }) {
         columnDefinitions={[
           { id: "name", header: "Link", width: 200, isRowHeader: true, cell: (each) => words(each.name) },
           { id: "status", header: "Status", width: 140, cell: (each) => <Status status={SIGNS[each.status] ?? "unknown"}>{words(each.status)}</Status> },
-          { id: "detail", header: "Detail", cell: (each) => <span className="is-wrap">{each.detail}</span> },
+          { id: "detail", header: "Detail", cell: (each) => <Text>{each.detail}</Text> },
         ]}
       />
       {url && (
         <div>
           <Box variant="awsui-key-label">Address inside the VPC</Box>
-          <span className="is-wrap">{url}</span>
+          <Text>{url}</Text>
         </div>
       )}
       <ExpandableSection headerText="Settings">

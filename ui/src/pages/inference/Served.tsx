@@ -3,17 +3,18 @@ import Button from "@cloudscape-design/components/button";
 import Header from "@cloudscape-design/components/header";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import Spinner from "@cloudscape-design/components/spinner";
-import Table from "@cloudscape-design/components/table";
 import Tabs from "@cloudscape-design/components/tabs";
 import { useState } from "react";
 import { useNavigate, useParams, useSearchParams } from "react-router";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { Diagnosis } from "../../components/Diagnosis";
 import { EmptyState } from "../../components/EmptyState";
 import { LogViewer } from "../../components/logs/LogViewer";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { TimeAgo } from "../../components/TimeAgo";
 import { addressOf, deleteEndpoint, type Place } from "./acts";
 import { Charts } from "./Charts";
@@ -81,7 +82,7 @@ function Overview({ place, detail }: { place: Place; detail: Schemas["ServedDeta
   return (
     <SpaceBetween size="l">
       {detail.served.path === "managed" && <EndpointPanel place={place} />}
-      <Table
+      <DataTable
         header={<Header variant="h2" counter={`(${detail.replicas.length})`}>Replicas</Header>}
         items={detail.replicas}
         trackBy="name"
@@ -101,7 +102,7 @@ function Overview({ place, detail }: { place: Place; detail: Schemas["ServedDeta
 
 function Events({ events }: { events: Schemas["ServedDetail"]["events"] }) {
   return (
-    <Table
+    <DataTable
       header={<Header variant="h2">Events</Header>}
       items={events}
       wrapLines
@@ -111,9 +112,9 @@ function Events({ events }: { events: Schemas["ServedDetail"]["events"] }) {
       columnDefinitions={[
         { id: "at", header: "Time", width: 190, cell: (each) => <TimeAgo at={each.at} /> },
         { id: "type", header: "Level", width: 110, cell: (each) => <Status status={each.type === "Warning" ? "warning" : "info"}>{each.type}</Status> },
-        { id: "object", header: "About", width: 240, cell: (each) => <span className="is-wrap">{each.object}</span> },
+        { id: "object", header: "About", width: 240, cell: (each) => <Text>{each.object}</Text> },
         { id: "reason", header: "Reason", width: 170, cell: (each) => each.reason },
-        { id: "message", header: "Message", isRowHeader: true, cell: (each) => <span className="is-wrap is-log">{each.message}</span> },
+        { id: "message", header: "Message", isRowHeader: true, cell: (each) => <Text log>{each.message}</Text> },
       ]}
     />
   );

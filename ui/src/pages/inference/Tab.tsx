@@ -3,17 +3,18 @@ import Button from "@cloudscape-design/components/button";
 import Pagination from "@cloudscape-design/components/pagination";
 import Select from "@cloudscape-design/components/select";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import TextFilter from "@cloudscape-design/components/text-filter";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status, words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { TimeAgo } from "../../components/TimeAgo";
 import { addressOf } from "./acts";
 
@@ -38,7 +39,7 @@ export function InferenceTab({ cluster }: { cluster: string }) {
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         items={read.data?.items ?? []}
         trackBy={(each) => `${each.kind}/${each.namespace}/${each.name}`}
         wrapLines
@@ -64,9 +65,9 @@ export function InferenceTab({ cluster }: { cluster: string }) {
           { id: "name", header: "Name", isRowHeader: true, cell: (each) => <RouterLink href={addressOf({ cluster, ...each })}>{`${each.namespace}/${each.name}`}</RouterLink> },
           { id: "state", header: "State", minWidth: 190, cell: (each) => <StateOf served={each} /> },
           { id: "path", header: "Path", cell: (each) => PATHS[each.path] ?? each.path },
-          { id: "part", header: "Part", cell: (each) => words(each.part.replace(/-/g, " ")) },
-          { id: "model", header: "Model", minWidth: 180, cell: (each) => <span className="is-wrap">{each.model ?? "-"}</span> },
-          { id: "engine", header: "Engine", cell: (each) => each.engine },
+          { id: "part", extra: true, header: "Part", cell: (each) => words(each.part.replace(/-/g, " ")) },
+          { id: "model", header: "Model", minWidth: 180, cell: (each) => <Text>{each.model ?? "-"}</Text> },
+          { id: "engine", extra: true, header: "Engine", cell: (each) => each.engine },
           { id: "ready", header: "Ready", cell: (each) => `${each.ready}/${each.replicas}` },
           { id: "load", header: "Running, waiting", cell: (each) => (each.running === null || each.running === undefined ? "-" : `${each.running}, ${each.waiting ?? 0}`) },
           { id: "created", header: "Made", cell: (each) => (each.created_at ? <TimeAgo at={each.created_at} /> : "-") },
@@ -83,7 +84,7 @@ export function StateOf({ served }: { served: Served }) {
       <Status status={SIGNS[served.state] ?? "unknown"}>{words(served.state)}</Status>
       {served.why && (
         <Box color="text-body-secondary" fontSize="body-s">
-          <span className="is-wrap">{served.why}</span>
+          <Text>{served.why}</Text>
         </Box>
       )}
     </>

@@ -3,22 +3,24 @@ import Box from "@cloudscape-design/components/box";
 import Button from "@cloudscape-design/components/button";
 import ButtonDropdown from "@cloudscape-design/components/button-dropdown";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table, { type TableProps } from "@cloudscape-design/components/table";
 import TextFilter from "@cloudscape-design/components/text-filter";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import type { Column } from "../../components/columns";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status, words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { addGroup, deleteGroup, scaleGroup, updateGroup } from "./acts";
 
 const REFRESH_MS = 10_000;
 type Group = Schemas["GroupView"];
 
-const COLUMNS: TableProps.ColumnDefinition<Group>[] = [
+const COLUMNS: Column<Group>[] = [
   { id: "name", header: "Group", isRowHeader: true, sortingField: "name", minWidth: 120, cell: NameCell },
   { id: "status", header: "Status", sortingField: "status", minWidth: 120, cell: (each) => <Status status={each.status === "InService" ? "ready" : each.status}>{each.status}</Status> },
   { id: "nodes", header: "Nodes", sortingField: "current", cell: (each) => `${each.current}/${each.count}` },
@@ -45,7 +47,7 @@ export function GroupsTab({ cluster, region }: { cluster: string; region: string
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={groups.error} action={<Button onClick={() => void groups.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         {...collectionProps}
         columnDefinitions={COLUMNS}
         items={items}
@@ -112,5 +114,5 @@ function CapacityCell(group: Group) {
 
 function RemarksCell(group: Group) {
   if (group.operation) return <RouterLink href={`/operations/${group.operation.id}`}>{group.operation.workflow}</RouterLink>;
-  return <span className="is-wrap">{group.why ?? "-"}</span>;
+  return <Text>{group.why ?? "-"}</Text>;
 }

@@ -4,15 +4,16 @@ import ColumnLayout from "@cloudscape-design/components/column-layout";
 import Container from "@cloudscape-design/components/container";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import Spinner from "@cloudscape-design/components/spinner";
-import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { Findings } from "../../components/Findings";
 import { ListHeader } from "../../components/ListHeader";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { addPool, deletePool, disable, enable, updatePool } from "./acts";
 
 const REFRESH_MS = 10_000;
@@ -28,7 +29,7 @@ export function KarpenterTab({ cluster }: { cluster: string }) {
   return (
     <SpaceBetween size="l">
       <Standing karpenter={read.data} onSwitch={() => setAct(on ? disable(cluster) : enable(cluster))} />
-      <Table
+      <DataTable
         items={read.data.pools}
         trackBy="name"
         selectionType="single"
@@ -57,7 +58,7 @@ export function KarpenterTab({ cluster }: { cluster: string }) {
           { id: "groups", header: "Instance groups", cell: (each) => each.instance_groups.join(", ") },
           { id: "limits", header: "Limits", cell: (each) => pairs(each.limits) },
           { id: "idle", header: "Idle nodes go", cell: (each) => `${each.consolidation_policy ?? "-"} after ${each.consolidate_after ?? "-"}` },
-          { id: "why", header: "Remarks", cell: (each) => <span className="is-wrap">{each.because ?? (each.waiting.join("; ") || "-")}</span> },
+          { id: "why", header: "Remarks", cell: (each) => <Text>{each.because ?? (each.waiting.join("; ") || "-")}</Text> },
         ]}
       />
       {act && <PlannedActModal act={act} onClose={() => setAct(null)} />}
@@ -92,7 +93,7 @@ function Standing({ karpenter, onSwitch }: { karpenter: Schemas["Karpenter"]; on
           </div>
           <div>
             <Box variant="awsui-key-label">Cluster role</Box>
-            <span className="is-wrap">{karpenter.role_arn ?? "-"}</span>
+            <Text>{karpenter.role_arn ?? "-"}</Text>
           </div>
         </ColumnLayout>
         {off && <Findings findings={karpenter.findings} />}

@@ -6,11 +6,12 @@ import Multiselect from "@cloudscape-design/components/multiselect";
 import SegmentedControl from "@cloudscape-design/components/segmented-control";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import Spinner from "@cloudscape-design/components/spinner";
-import Table from "@cloudscape-design/components/table";
 import Toggle from "@cloudscape-design/components/toggle";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { ProblemAlert } from "../../components/ProblemAlert";
+import { Text } from "../../components/Text";
 import { type Axis, type Curve, curvesOf, figure, namesOf } from "./figures";
 import type { Run } from "./Runs";
 
@@ -77,7 +78,7 @@ function Differences({ cluster, tracking, run }: { cluster: string; tracking: st
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} />
-      <Table
+      <DataTable
         items={rows}
         trackBy="name"
         wrapLines
@@ -92,8 +93,8 @@ function Differences({ cluster, tracking, run }: { cluster: string; tracking: st
         }
         empty={<Box textAlign="center">Nothing differs.</Box>}
         columnDefinitions={[
-          { id: "name", header: "Name", isRowHeader: true, cell: (each) => <span className="is-wrap">{each.name}</span> },
-          ...(read.data?.runs ?? []).map((one, at) => ({ id: one.id, header: one.name, cell: (each: Schemas["Difference"]) => <span className="is-wrap">{shownValue(each.values[at])}</span> })),
+          { id: "name", header: "Name", isRowHeader: true, cell: (each) => <Text>{each.name}</Text> },
+          ...(read.data?.runs ?? []).map((one, at) => ({ id: one.id, header: one.name, cell: (each: Schemas["Difference"]) => <Text>{shownValue(each.values[at])}</Text> })),
         ]}
       />
     </SpaceBetween>

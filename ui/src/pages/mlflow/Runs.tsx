@@ -5,15 +5,17 @@ import Multiselect from "@cloudscape-design/components/multiselect";
 import Pagination from "@cloudscape-design/components/pagination";
 import Select from "@cloudscape-design/components/select";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table, { type TableProps } from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
 import { paramsOf } from "../../api/logStream";
+import type { Column } from "../../components/columns";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { duration, moment } from "../../components/time";
 import type { Server } from "./acts";
 import { Compare } from "./Compare";
@@ -51,7 +53,7 @@ export function Runs({ cluster, servers }: { cluster: string; servers: readonly 
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error ?? experiments.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         items={runs}
         trackBy="id"
         selectionType="multi"
@@ -101,9 +103,9 @@ export function Runs({ cluster, servers }: { cluster: string; servers: readonly 
   );
 }
 
-const COLUMNS: TableProps.ColumnDefinition<Run>[] = [
-  { id: "name", header: "Run", isRowHeader: true, minWidth: 140, cell: (each) => <span className="is-wrap">{each.name}</span> },
-  { id: "experiment", header: "Experiment", cell: (each) => <span className="is-wrap">{each.experiment ?? each.experiment_id}</span> },
+const COLUMNS: Column<Run>[] = [
+  { id: "name", header: "Run", isRowHeader: true, minWidth: 140, cell: (each) => <Text>{each.name}</Text> },
+  { id: "experiment", header: "Experiment", cell: (each) => <Text>{each.experiment ?? each.experiment_id}</Text> },
   { id: "status", header: "Status", minWidth: 120, cell: (each) => <Status status={STATUS[each.status] ?? each.status}>{each.status.toLowerCase()}</Status> },
   { id: "started", header: "Started", cell: (each) => (each.started_at ? moment(each.started_at) : "-") },
   { id: "took", header: "Took", cell: (each) => (each.duration_seconds === null || each.duration_seconds === undefined ? "-" : duration(each.duration_seconds)) },
@@ -113,6 +115,6 @@ const COLUMNS: TableProps.ColumnDefinition<Run>[] = [
 const STATUS: Record<string, string> = { RUNNING: "running", FINISHED: "succeeded", FAILED: "failed", KILLED: "cancelled", SCHEDULED: "queued" };
 
 /** A column for each of the metrics that most runs of the page have. */
-function metricColumns(runs: readonly Run[]): TableProps.ColumnDefinition<Run>[] {
+function metricColumns(runs: readonly Run[]): Column<Run>[] {
   return namesOf(runs.map((each) => each.metrics), MOST_COLUMNS).map((name) => ({ id: `metric ${name}`, header: name, cell: (each) => figure(each.metrics[name]) }));
 }

@@ -1,15 +1,16 @@
 import Alert from "@cloudscape-design/components/alert";
 import ButtonDropdown from "@cloudscape-design/components/button-dropdown";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { useMutation, type UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { moment } from "../../components/time";
 import { createApp, createServer, grantAccess, KINDS, openPages, removeServer, type Server, share } from "./acts";
 import { Runs } from "./Runs";
@@ -52,7 +53,7 @@ function Servers({ cluster, read, onAct }: Props) {
           {access.unread ?? `Choose a server and let pods log to it: they run under the service account ${access.service_account}.`}
         </Alert>
       )}
-      <Table
+      <DataTable
         items={read.data?.items ?? []}
         trackBy="arn"
         selectionType="single"
@@ -95,7 +96,7 @@ function Servers({ cluster, read, onAct }: Props) {
           { id: "kind", header: "Kind", cell: (each) => KINDS[each.kind] ?? each.kind },
           { id: "status", header: "Status", minWidth: 130, cell: (each) => <Status status={each.usable ? "ready" : each.status}>{each.usable ? "Ready" : `${each.status}${each.why ? `: ${each.why}` : ""}`}</Status> },
           { id: "version", header: "Version", cell: (each) => [each.version, each.size].filter(Boolean).join(", ") || "-" },
-          { id: "store", header: "Artifacts", cell: (each) => <span className="is-wrap">{each.artifact_store ?? "-"}</span> },
+          { id: "store", header: "Artifacts", cell: (each) => <Text>{each.artifact_store ?? "-"}</Text> },
           { id: "ours", header: "Made for", cell: (each) => (each.ours ? "this cluster" : (each.cluster ?? "others")) },
           { id: "pods", header: "Training pods", cell: (each) => <Status status={each.pods ? "ok" : "off"}>{each.pods ? "may log" : "may not log"}</Status> },
           { id: "created", header: "Made", cell: (each) => (each.created_at ? moment(each.created_at) : "-") },

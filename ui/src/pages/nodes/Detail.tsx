@@ -4,12 +4,13 @@ import ColumnLayout from "@cloudscape-design/components/column-layout";
 import Modal from "@cloudscape-design/components/modal";
 import SpaceBetween from "@cloudscape-design/components/space-between";
 import Spinner from "@cloudscape-design/components/spinner";
-import Table from "@cloudscape-design/components/table";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { Diagnosis } from "../../components/Diagnosis";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status, words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { moment } from "../../components/time";
 
 interface Props {
@@ -65,7 +66,7 @@ function Body({ detail }: { detail: Schemas["NodeDetail"] }) {
         <Box variant="h3">Work on it</Box>
         {detail.work.length ? detail.work.map((each) => <div key={each}>{each}</div>) : "None."}
       </div>
-      <Table
+      <DataTable
         header={<Box variant="h3">Events</Box>}
         items={detail.events}
         wrapLines
@@ -76,7 +77,7 @@ function Body({ detail }: { detail: Schemas["NodeDetail"] }) {
         columnDefinitions={[
           { id: "at", header: "Time", width: 190, cell: (each) => moment(each.at) },
           { id: "level", header: "Level", width: 100, cell: (each) => <Status status={each.level} /> },
-          { id: "message", header: "Message", isRowHeader: true, cell: (each) => <span className="is-wrap is-log">{each.message}</span> },
+          { id: "message", header: "Message", isRowHeader: true, cell: (each) => <Text log>{each.message}</Text> },
         ]}
       />
     </SpaceBetween>

@@ -4,16 +4,17 @@ import ButtonDropdown from "@cloudscape-design/components/button-dropdown";
 import Pagination from "@cloudscape-design/components/pagination";
 import Select from "@cloudscape-design/components/select";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import TextFilter from "@cloudscape-design/components/text-filter";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status, words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { checkNodes, deleteNodes, moveNodes, rebootNodes, replaceNodes } from "./acts";
 import { NodeDetail } from "./Detail";
 
@@ -54,7 +55,7 @@ export function NodesTab({ cluster }: { cluster: string }) {
         <Box key={name} color="text-status-warning">{`${name}: ${why}`}</Box>
       ))}
       {nodes.data?.unknown && <Box color="text-status-warning">{nodes.data.unknown}</Box>}
-      <Table
+      <DataTable
         items={nodes.data?.items ?? []}
         trackBy={nameOf}
         selectionType="multi"
@@ -97,7 +98,7 @@ export function NodesTab({ cluster }: { cluster: string }) {
           { id: "ready", header: "Kubernetes", minWidth: 130, cell: KubernetesCell },
           { id: "group", header: "Group", minWidth: 160, cell: GroupCell },
           { id: "zone", header: "Zone", minWidth: 100, cell: (each) => each.zone ?? "-" },
-          { id: "why", header: "Remarks", minWidth: 120, cell: (each) => <span className="is-wrap">{each.because ?? "-"}</span> },
+          { id: "why", header: "Remarks", minWidth: 120, cell: (each) => <Text>{each.because ?? "-"}</Text> },
         ]}
       />
       {act && <PlannedActModal act={act} onClose={() => setAct(null)} />}

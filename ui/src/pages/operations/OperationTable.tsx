@@ -1,7 +1,8 @@
 import Pagination from "@cloudscape-design/components/pagination";
-import Table, { type TableProps } from "@cloudscape-design/components/table";
+import type { TableProps } from "@cloudscape-design/components/table";
 import { $api } from "../../api/client";
 import type { Operation } from "../../api/stream";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
@@ -34,7 +35,7 @@ export function OperationTable({ filter, hidden = [], variant, header, filters }
   return (
     <>
       <ProblemAlert error={page.error} />
-      <Table
+      <DataTable
         variant={variant}
         wrapLines
         header={header}

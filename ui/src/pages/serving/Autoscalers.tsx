@@ -1,12 +1,13 @@
 import Button from "@cloudscape-design/components/button";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { $api } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import type { PlannedAct } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status, words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { createAutoscaler, deleteAutoscaler } from "./acts";
 
 const REFRESH_MS = 5_000;
@@ -18,7 +19,7 @@ export function Autoscalers({ cluster, onAct }: { cluster: string; onAct: (act: 
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} />
-      <Table
+      <DataTable
         items={read.data?.items ?? []}
         trackBy={(each) => `${each.kind}/${each.namespace}/${each.name}`}
         wrapLines
@@ -37,9 +38,9 @@ export function Autoscalers({ cluster, onAct }: { cluster: string; onAct: (act: 
           { id: "state", header: "State", cell: (each) => <Status status={each.paused ? "cancelled" : each.ready ? "ready" : "waiting"}>{each.paused ? "Paused" : each.ready ? "Works" : "Does not work yet"}</Status> },
           { id: "pods", header: "Pods", cell: (each) => `${each.replicas ?? "?"} (${each.min_replicas} to ${each.max_replicas})` },
           { id: "metric", header: "By", cell: (each) => (each.metric ? `${words(each.metric)}, ${each.threshold} each` : "-") },
-          { id: "query", header: "Query", cell: (each) => <span className="is-wrap is-log">{each.query ?? "-"}</span> },
-          { id: "why", header: "Why not", cell: (each) => <span className="is-wrap">{each.why ?? "-"}</span> },
-          { id: "act", header: "Actions", cell: (each) => each.ours && <Button variant="inline-link" ariaLabel={`Stop scaling ${each.target}`} onClick={() => onAct(deleteAutoscaler({ cluster, namespace: each.namespace, name: each.target }))}>Stop</Button> },
+          { id: "query", header: "Query", cell: (each) => <Text log>{each.query ?? "-"}</Text> },
+          { id: "why", header: "Why not", cell: (each) => <Text>{each.why ?? "-"}</Text> },
+          { id: "acts", header: "Actions", cell: (each) => each.ours && <Button variant="inline-link" ariaLabel={`Stop scaling ${each.target}`} onClick={() => onAct(deleteAutoscaler({ cluster, namespace: each.namespace, name: each.target }))}>Stop</Button> },
         ]}
       />
     </SpaceBetween>

@@ -2,9 +2,9 @@ import Button from "@cloudscape-design/components/button";
 import ButtonDropdown from "@cloudscape-design/components/button-dropdown";
 import Pagination from "@cloudscape-design/components/pagination";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { useNavigate } from "react-router";
 import { $api } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
@@ -12,6 +12,7 @@ import type { PlannedAct } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status, words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { TimeAgo } from "../../components/TimeAgo";
 import { addressOf } from "../inference/acts";
 import { deleteDeployment, scaleDeployment } from "./acts";
@@ -29,7 +30,7 @@ export function Deployments({ cluster, onAct }: { cluster: string; onAct: (act: 
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         items={read.data?.items ?? []}
         trackBy={(each) => `${each.namespace}/${each.name}`}
         wrapLines
@@ -58,13 +59,13 @@ export function Deployments({ cluster, onAct }: { cluster: string; onAct: (act: 
             ),
           },
           { id: "ready", header: "Ready", cell: (each) => `${each.ready}/${each.replicas}` },
-          { id: "model", header: "Model", cell: (each) => <span className="is-wrap">{each.model ?? "-"}</span> },
+          { id: "model", header: "Model", cell: (each) => <Text>{each.model ?? "-"}</Text> },
           { id: "engine", header: "Engine", cell: (each) => each.engine },
-          { id: "address", header: "Address", cell: (each) => <span className="is-wrap">{each.address ?? words(each.exposure)}</span> },
+          { id: "address", header: "Address", cell: (each) => <Text>{each.address ?? words(each.exposure)}</Text> },
           { id: "autoscaler", header: "Scaled by", cell: (each) => each.autoscaler ?? "-" },
           { id: "created", header: "Made", cell: (each) => <TimeAgo at={each.created_at} /> },
           {
-            id: "act",
+            id: "acts",
             header: "Actions",
             cell: (each) => {
               const place = { cluster, namespace: each.namespace, name: each.name };

@@ -1,12 +1,13 @@
 import Button from "@cloudscape-design/components/button";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import type { PlannedAct } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { createRouter, deleteRouter } from "./acts";
 
 const REFRESH_MS = 5_000;
@@ -18,7 +19,7 @@ export function Routers({ cluster, onAct }: { cluster: string; onAct: (act: Plan
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} />
-      <Table
+      <DataTable
         items={read.data?.items ?? []}
         trackBy={(each) => `${each.namespace}/${each.name}`}
         wrapLines
@@ -37,8 +38,8 @@ export function Routers({ cluster, onAct }: { cluster: string; onAct: (act: Plan
           { id: "policy", header: "Policy", cell: (each) => each.policy ?? "-" },
           { id: "ready", header: "Ready", cell: (each) => `${each.ready}/${each.replicas}` },
           { id: "knows", header: "Workers", cell: Workers },
-          { id: "why", header: "Why not ready", cell: (each) => <span className="is-wrap">{each.why ?? "-"}</span> },
-          { id: "act", header: "Actions", cell: (each) => <Button variant="inline-link" ariaLabel={`Delete ${each.name}`} onClick={() => onAct(deleteRouter({ cluster, namespace: each.namespace, name: each.name }))}>Delete</Button> },
+          { id: "why", header: "Why not ready", cell: (each) => <Text>{each.why ?? "-"}</Text> },
+          { id: "acts", header: "Actions", cell: (each) => <Button variant="inline-link" ariaLabel={`Delete ${each.name}`} onClick={() => onAct(deleteRouter({ cluster, namespace: each.namespace, name: each.name }))}>Delete</Button> },
         ]}
       />
     </SpaceBetween>

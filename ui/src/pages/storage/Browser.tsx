@@ -4,13 +4,16 @@ import ExpandableSection from "@cloudscape-design/components/expandable-section"
 import Input from "@cloudscape-design/components/input";
 import Pagination from "@cloudscape-design/components/pagination";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
+import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { $api } from "../../api/client";
+import { $api, api } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ProblemAlert } from "../../components/ProblemAlert";
+import { Text } from "../../components/Text";
 import { moment } from "../../components/time";
+import { bytes } from "./bytes";
 
 const PAGE_SIZE = 50;
 
@@ -41,6 +44,13 @@ function Listing({ cluster }: { cluster: string }) {
   const pages = useCursors(`${cluster}/${place.bucket}/${place.prefix}`);
   const query = { bucket: place.bucket || undefined, prefix: place.prefix, limit: PAGE_SIZE, cursor: pages.cursor };
   const read = $api.useQuery("get", "/api/v1/clusters/{cluster}/objects", { params: { path: { cluster }, query } }, { retry: false });
+  const link = useMutation({
+    gcTime: 0, // whoever has the address has the object
+    mutationFn: (key: string) => api.GET("/api/v1/clusters/{cluster}/objects/link", { params: { path: { cluster }, query: { key, bucket: place.bucket || undefined } } }),
+    onSuccess: ({ data }) => {
+      if (data && /^https?:/.test(data.url)) window.open(data.url, "_blank", "noopener,noreferrer");
+    },
+  });
   const rows: Row[] = [
     ...(read.data?.folders ?? []).map((each) => ({ key: each.prefix, folder: true })),
     ...(read.data?.objects ?? []).map((each) => ({ key: each.key, folder: false, size: each.size_bytes, at: each.modified_at })),
@@ -60,7 +70,7 @@ function Listing({ cluster }: { cluster: string }) {
           <Button formAction="submit">Open</Button>
         </SpaceBetween>
       </form>
-      <ProblemAlert error={read.error} />
+      <ProblemAlert error={read.error ?? link.error} />
       <BreadcrumbGroup
         items={crumbs}
         ariaLabel="Folders"
@@ -69,7 +79,7 @@ function Listing({ cluster }: { cluster: string }) {
           setPlace({ ...place, prefix: folderOf(event.detail.href) });
         }}
       />
-      <Table
+      <DataTable
         variant="embedded"
         contentDensity="compact"
         items={rows}
@@ -80,9 +90,10 @@ function Listing({ cluster }: { cluster: string }) {
         empty={<EmptyState error={read.error} title="Nothing is here" />}
         pagination={<Pagination {...pages.props(read.data?.cursor)} />}
         columnDefinitions={[
-          { id: "key", header: "Name", isRowHeader: true, cell: (each) => (each.folder ? <Button variant="inline-link" onClick={() => setPlace({ ...place, prefix: each.key })}>{tail(each.key)}/</Button> : <span className="is-wrap">{tail(each.key)}</span>) },
+          { id: "key", header: "Name", isRowHeader: true, cell: (each) => (each.folder ? <Button variant="inline-link" onClick={() => setPlace({ ...place, prefix: each.key })}>{tail(each.key)}/</Button> : <Text>{tail(each.key)}</Text>) },
           { id: "size", header: "Size", cell: (each) => (each.size === undefined ? "-" : bytes(each.size)) },
           { id: "at", header: "Changed", cell: (each) => (each.at ? moment(each.at) : "-") },
+          { id: "acts", header: "Actions", cell: (each) => !each.folder && <Button variant="inline-link" ariaLabel={`Download ${tail(each.key)}`} loading={link.isPending && link.variables === each.key} onClick={() => link.mutate(each.key)}>Download</Button> },
         ]}
       />
     </SpaceBetween>
@@ -90,10 +101,3 @@ function Listing({ cluster }: { cluster: string }) {
 }
 
 const tail = (key: string) => key.split("/").filter(Boolean).at(-1) ?? key;
-
-/** Bytes as a person reads them. */
-export function bytes(count: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  const step = Math.min(units.length - 1, count > 0 ? Math.floor(Math.log2(count) / 10) : 0);
-  return `${(count / 1024 ** step).toFixed(step ? 1 : 0)} ${units[step]}`;
-}

@@ -2,19 +2,23 @@ import Button from "@cloudscape-design/components/button";
 import ButtonDropdown from "@cloudscape-design/components/button-dropdown";
 import Pagination from "@cloudscape-design/components/pagination";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import TextFilter from "@cloudscape-design/components/text-filter";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
-import { addFsx, addS3, download, removeVolume } from "./acts";
+import { Text } from "../../components/Text";
+import { addFsx, addS3, download, removeFileSystem, removeVolume } from "./acts";
 import { Browser } from "./Browser";
 import { Downloads } from "./Downloads";
+import { HubToken } from "./HubToken";
+import { Images } from "./Images";
+import { Models } from "./Models";
 
 const REFRESH_MS = 10_000;
 const PAGE_SIZE = 25;
@@ -23,12 +27,16 @@ type Volume = Schemas["VolumeItem"];
 /** What pods mount, what lies there, and what is fetched. */
 export function StorageTab({ cluster }: { cluster: string }) {
   const [act, setAct] = useState<PlannedAct | null>(null);
+  const [storing, setStoring] = useState(false);
   return (
     <SpaceBetween size="l">
       <Volumes cluster={cluster} onAct={setAct} />
-      <Downloads cluster={cluster} onAdd={() => setAct(download(cluster))} />
+      <Downloads cluster={cluster} onAdd={() => setAct(download(cluster))} onToken={() => setStoring(true)} />
+      <Models cluster={cluster} />
       <Browser cluster={cluster} />
+      <Images cluster={cluster} />
       {act && <PlannedActModal act={act} onClose={() => setAct(null)} />}
+      {storing && <HubToken cluster={cluster} onClose={() => setStoring(false)} />}
     </SpaceBetween>
   );
 }
@@ -43,7 +51,7 @@ function Volumes({ cluster, onAct }: { cluster: string; onAct: (act: PlannedAct)
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         items={read.data?.items ?? []}
         trackBy={(each) => `${each.namespace}/${each.claim}`}
         selectionType="single"
@@ -59,9 +67,16 @@ function Volumes({ cluster, onAct }: { cluster: string; onAct: (act: PlannedAct)
         pagination={<Pagination {...pages.props(read.data?.cursor)} />}
         header={
           <ListHeader title="Volumes" counter={read.data ? `(${read.data.total})` : undefined} onRefresh={() => void read.refetch()}>
-            <Button disabled={!one} onClick={() => one && onAct(removeVolume(cluster, one))}>
+            <ButtonDropdown
+              disabled={!one}
+              items={[
+                { id: "claim", text: "The claim only", description: "What it shows stays, with all its data" },
+                { id: "data", text: "The claim and its file system", description: "With all data", disabled: !one?.kind.startsWith("fsx"), disabledReason: "It shows no file system." },
+              ]}
+              onItemClick={({ detail }) => one && onAct(detail.id === "data" ? removeFileSystem(cluster, one) : removeVolume(cluster, one))}
+            >
               Remove
-            </Button>
+            </ButtonDropdown>
             <ButtonDropdown
               items={[
                 { id: "s3", text: "S3 bucket" },
@@ -76,7 +91,7 @@ function Volumes({ cluster, onAct }: { cluster: string; onAct: (act: PlannedAct)
         columnDefinitions={[
           { id: "claim", header: "Claim", isRowHeader: true, cell: (each) => `${each.namespace}/${each.claim}` },
           { id: "phase", header: "Phase", cell: (each) => <Status status={each.bound ? "bound" : each.phase}>{each.phase}</Status> },
-          { id: "shows", header: "Shows", cell: (each) => <span className="is-wrap">{each.shows}</span> },
+          { id: "shows", header: "Shows", cell: (each) => <Text>{each.shows}</Text> },
           { id: "mode", header: "Access", cell: (each) => (each.read_only ? "read only" : "read and write") },
           { id: "size", header: "Size", cell: (each) => each.size ?? "-" },
           { id: "pods", header: "Used by", cell: (each) => (each.pods.length ? `${each.pods.length} pods` : "-") },

@@ -39,6 +39,18 @@ export function removeVolume(cluster: string, volume: Schemas["VolumeItem"]): Pl
   };
 }
 
+/** The file system that was made for the claim goes with it; the plan names it, or says that there is none of ours. */
+export function removeFileSystem(cluster: string, volume: Schemas["VolumeItem"]): PlannedAct {
+  const path = { cluster, namespace: volume.namespace, claim: volume.claim };
+  return {
+    title: `Remove ${volume.namespace}/${volume.claim} and its file system`,
+    button: "Remove with all data",
+    destroys: true,
+    says: "The claim, its volume and the file system that was made for it go, with all data. This cannot be undone.",
+    send: (_, { query, header }) => api.DELETE(`${VOLUMES}/{namespace}/{claim}`, { params: { path, query: { ...query, delete_file_system: true }, header } }),
+  };
+}
+
 export function download(cluster: string): PlannedAct {
   return {
     title: "Download from the model hub",

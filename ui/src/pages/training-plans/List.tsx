@@ -2,13 +2,14 @@ import Box from "@cloudscape-design/components/box";
 import Button from "@cloudscape-design/components/button";
 import Header from "@cloudscape-design/components/header";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { moment } from "../../components/time";
 import { buyOffering } from "./acts";
 import { Offerings } from "./Offerings";
@@ -22,7 +23,7 @@ export function TrainingPlans() {
   return (
     <SpaceBetween size="l">
       <ProblemAlert error={read.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         variant="full-page"
         items={read.data?.items ?? []}
         trackBy="arn"
@@ -61,7 +62,7 @@ function NameCell(plan: Plan) {
     <>
       {plan.name}
       <Box variant="small" color="text-body-secondary" display="block">
-        <span className="is-wrap">{plan.arn}</span>
+        <Text>{plan.arn}</Text>
       </Box>
       {plan.status_message}
     </>

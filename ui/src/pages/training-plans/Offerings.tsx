@@ -2,10 +2,10 @@ import Button from "@cloudscape-design/components/button";
 import FormField from "@cloudscape-design/components/form-field";
 import Input from "@cloudscape-design/components/input";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import { $api, type Schemas } from "../../api/client";
 import { problemOf, violations } from "../../api/problems";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
 import { ProblemAlert } from "../../components/ProblemAlert";
@@ -32,7 +32,7 @@ export function Offerings({ onBuy }: { onBuy: (offering: Schemas["Offering"]) =>
   const looked = asked !== null && !read.error;
   const wrong = (name: string) => (read.error ? violations(problemOf(read.error)).find((each) => each.pointer === `/query/${name}`)?.message : undefined);
   return (
-    <Table
+    <DataTable
       items={read.data?.items ?? []}
       trackBy="offering_id"
       wrapLines
@@ -67,7 +67,7 @@ export function Offerings({ onBuy }: { onBuy: (offering: Schemas["Offering"]) =>
         { id: "window", header: "Window", cell: (each) => `${each.starts_at ? moment(each.starts_at) : "?"} to ${each.ends_at ? moment(each.ends_at) : "?"}` },
         { id: "hours", header: "Hours", cell: (each) => each.duration_hours ?? "-" },
         { id: "fee", header: "Upfront fee", cell: (each) => (each.upfront_fee ? `${each.upfront_fee} ${each.currency ?? ""}` : "unknown") },
-        { id: "act", header: "Actions", cell: (each) => <Button onClick={() => onBuy(each)}>Buy</Button> },
+        { id: "acts", header: "Actions", cell: (each) => <Button onClick={() => onBuy(each)}>Buy</Button> },
       ]}
     />
   );

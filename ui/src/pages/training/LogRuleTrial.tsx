@@ -10,6 +10,7 @@ import { useState } from "react";
 import { api, type Schemas } from "../../api/client";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { LogRules, type Rule, rulesOf } from "./LogRules";
 
 const FIRST: Rule[] = [{ name: "loss", pattern: "loss=([0-9.]+)", threshold: 5, comparison: "gt", data_points: 2 }];
@@ -67,7 +68,7 @@ function Verdict({ trial, of }: { trial: Schemas["RuleTrial"]; of: number }) {
       </Status>
       {[...trial.verdicts, ...trial.remarks].map((each) => (
         <Box key={each} padding={{ left: "xl" }}>
-          <span className="is-wrap">{each}</span>
+          <Text>{each}</Text>
         </Box>
       ))}
       {trial.lines.slice(0, 5).map((each) => (

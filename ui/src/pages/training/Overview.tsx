@@ -7,6 +7,7 @@ import SpaceBetween from "@cloudscape-design/components/space-between";
 import StatusIndicator from "@cloudscape-design/components/status-indicator";
 import type { Schemas } from "../../api/client";
 import { words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { moment } from "../../components/time";
 
 type Detail = Schemas["TrainingJobDetail"];
@@ -33,7 +34,7 @@ export function Overview({ detail }: { detail: Detail }) {
     <SpaceBetween size="l">
       {detail.budget && <BudgetPanel budget={detail.budget} />}
       <Container header={<Header variant="h2">Job</Header>}>
-        <KeyValuePairs columns={3} items={pairs.map(([label, value]) => ({ label, value: <span className="is-wrap">{value}</span> }))} />
+        <KeyValuePairs columns={3} items={pairs.map(([label, value]) => ({ label, value: <Text>{value}</Text> }))} />
       </Container>
       <Conditions detail={detail} />
     </SpaceBetween>

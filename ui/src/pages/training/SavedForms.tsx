@@ -25,6 +25,7 @@ export function SavedForms({ body, onLoad }: { body: Body; onLoad: (content: Bod
   });
   return (
     <SpaceBetween size="xs" direction="horizontal">
+      <ProblemAlert error={kept.error ?? drop.error} />
       <ButtonDropdown
         disabled={items.length === 0}
         items={[
@@ -64,18 +65,28 @@ function SaveModal({ body, onClose }: { body: Body; onClose: () => void }) {
       onDismiss={onClose}
       footer={
         <Box float="right">
+          <SpaceBetween size="xs" direction="horizontal">
+          <Button variant="link" onClick={onClose}>Cancel</Button>
           <Button variant="primary" disabled={!name} loading={save.isPending} onClick={() => save.mutate()}>
             Save
           </Button>
+          </SpaceBetween>
         </Box>
       }
     >
-      <SpaceBetween size="m">
-        <ProblemAlert error={save.error} />
-        <FormField label="Name" description="One of the same name is replaced.">
-          <Input value={name} spellcheck={false} onChange={({ detail }) => setName(detail.value)} />
-        </FormField>
-      </SpaceBetween>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name) save.mutate();
+        }}
+      >
+        <SpaceBetween size="m">
+          <ProblemAlert error={save.error} />
+          <FormField label="Name" description="One of the same name is replaced.">
+            <Input value={name} spellcheck={false} onChange={({ detail }) => setName(detail.value)} />
+          </FormField>
+        </SpaceBetween>
+      </form>
     </Modal>
   );
 }

@@ -3,11 +3,11 @@ import Button from "@cloudscape-design/components/button";
 import Pagination from "@cloudscape-design/components/pagination";
 import Select from "@cloudscape-design/components/select";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import TextFilter from "@cloudscape-design/components/text-filter";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { $api, type Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { useCursors } from "../../components/cursors";
 import { EmptyState } from "../../components/EmptyState";
 import { ListHeader } from "../../components/ListHeader";
@@ -15,6 +15,7 @@ import { type PlannedAct, PlannedActModal } from "../../components/PlannedAct";
 import { ProblemAlert } from "../../components/ProblemAlert";
 import { RouterLink } from "../../components/RouterLink";
 import { Status, words } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { TimeAgo } from "../../components/TimeAgo";
 import { addressOf, endJob, type Kind, KINDS, resubmitJob } from "./acts";
 import { LogRuleTrial } from "./LogRuleTrial";
@@ -53,7 +54,7 @@ function Jobs({ cluster, onAct }: { cluster: string; onAct: (act: PlannedAct) =>
   return (
     <SpaceBetween size="m">
       <ProblemAlert error={read.error} action={<Button onClick={() => void read.refetch()}>Try again</Button>} />
-      <Table
+      <DataTable
         items={read.data?.items ?? []}
         trackBy={(each) => `${each.kind}/${each.namespace}/${each.name}`}
         selectionType="single"
@@ -92,7 +93,7 @@ function Jobs({ cluster, onAct }: { cluster: string; onAct: (act: PlannedAct) =>
           { id: "framework", header: "Framework", cell: (each) => (each.framework ? words(each.framework) : "-") },
           { id: "nodes", header: "Nodes", cell: (each) => `${each.nodes}${each.instance_type ? ` x ${each.instance_type}` : ""}` },
           { id: "pods", header: "Pods ready", cell: (each) => `${each.pods_ready}/${each.pods}` },
-          { id: "restarts", header: "Restarts", cell: (each) => each.restarts },
+          { id: "restarts", extra: true, header: "Restarts", cell: (each) => each.restarts },
           { id: "created", header: "Made", cell: (each) => (each.created_at ? <TimeAgo at={each.created_at} /> : "-") },
         ]}
       />
@@ -106,7 +107,7 @@ function StatusOf({ job }: { job: Job }) {
       <Status status={job.status} />
       {job.because && (
         <Box color="text-body-secondary" fontSize="body-s">
-          <span className="is-wrap">{job.because}</span>
+          <Text>{job.because}</Text>
         </Box>
       )}
     </>

@@ -2,12 +2,13 @@ import Button from "@cloudscape-design/components/button";
 import Header from "@cloudscape-design/components/header";
 import Modal from "@cloudscape-design/components/modal";
 import SpaceBetween from "@cloudscape-design/components/space-between";
-import Table from "@cloudscape-design/components/table";
 import { useState } from "react";
 import type { Schemas } from "../../api/client";
+import { DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { LogViewer } from "../../components/logs/LogViewer";
 import { Status } from "../../components/Status";
+import { Text } from "../../components/Text";
 import { moment } from "../../components/time";
 
 type Pod = Schemas["TrainingPod"];
@@ -16,7 +17,7 @@ export function PodsTable({ cluster, namespace, detail }: { cluster: string; nam
   const [pod, setPod] = useState<Pod | null>(null);
   return (
     <SpaceBetween size="m">
-      <Table
+      <DataTable
         items={[...detail.pods]}
         trackBy="name"
         wrapLines
@@ -28,10 +29,10 @@ export function PodsTable({ cluster, namespace, detail }: { cluster: string; nam
           { id: "name", header: "Pod", isRowHeader: true, cell: (each) => each.name },
           { id: "role", header: "Role", cell: (each) => (each.rank === null || each.rank === undefined ? each.role : `${each.role} ${each.rank}`) },
           { id: "phase", header: "Phase", minWidth: 120, cell: (each) => <Status status={each.ready ? "ok" : each.phase}>{each.ready ? "Ready" : each.phase}</Status> },
-          { id: "because", header: "Why", cell: (each) => <span className="is-wrap">{each.because ?? "-"}</span> },
+          { id: "because", header: "Why", cell: (each) => <Text>{each.because ?? "-"}</Text> },
           { id: "node", header: "Node", cell: (each) => each.node ?? "-" },
           { id: "restarts", header: "Restarts", cell: (each) => each.restarts },
-          { id: "logs", header: "Logs", cell: (each) => <Button variant="inline-link" ariaLabel={`Logs of ${each.name}`} onClick={() => setPod(each)}>Show</Button> },
+          { id: "acts", header: "Logs", cell: (each) => <Button variant="inline-link" ariaLabel={`Logs of ${each.name}`} onClick={() => setPod(each)}>Show</Button> },
         ]}
       />
       {pod && (
@@ -46,7 +47,7 @@ export function PodsTable({ cluster, namespace, detail }: { cluster: string; nam
 /** What the cluster said of the job and its pods. The texts are others': shown as text. */
 export function EventsTable({ events }: { events: readonly Schemas["TrainingEvent"][] }) {
   return (
-    <Table
+    <DataTable
       items={[...events]}
       wrapLines
       contentDensity="compact"
