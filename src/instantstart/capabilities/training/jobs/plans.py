@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from instantstart.base import names, problems
+from instantstart.base import names, problems, sentences
 from instantstart.base.problems import Violation
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
@@ -174,7 +174,7 @@ def again(where: Site, kube: KubeCluster, target: specs.JobTarget, ask: specs.Re
     try:
         return specs.SubmitTarget.model_validate_json(json.dumps(told))
     except ValidationError as error:
-        fields = [Violation("/" + "/".join(map(str, each["loc"])), each["msg"]) for each in error.errors()]
+        fields = sentences.violations(error.errors())
         raise problems.Conflict(
             "training_job.asked_otherwise",
             f"{target.namespace}/{target.name} was asked for in a way that is not taken any more.",
