@@ -20,8 +20,8 @@ from typing import Any
 import yaml
 
 from instantstart.base import names
-from instantstart.ensure import permissions, principals
-from instantstart.ensure.permissions import Asked
+from instantstart.ensure.iam import permissions, principals
+from instantstart.ensure.iam.permissions import Asked
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "deploy" / "iam"

@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from instantstart.ensure import bundles
+from instantstart.ensure.installs import bundles
 
 
 def pin(folder: Path) -> str:

@@ -87,7 +87,7 @@ def compose(chosen: Settings) -> Room:
     from instantstart.base.clock import Clock
     from instantstart.capabilities.room import Room
     from instantstart.capabilities.workflows import WORKFLOWS
-    from instantstart.ensure import bundles
+    from instantstart.ensure.installs import bundles
     from instantstart.hub.client import Hub
     from instantstart.kube.connect import KubeGateway
     from instantstart.operations.engine import Engine

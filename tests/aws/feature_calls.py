@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from instantstart.capabilities.features import plans, specs, views, workflows
-from instantstart.ensure import metric_queries
+from instantstart.ensure.inference import metric_queries
 
 if TYPE_CHECKING:
     from tests.aws.everything import Everything

@@ -15,8 +15,8 @@ import cfnlint.data.schemas
 from botocore import xform_name
 
 from instantstart.base import names
-from instantstart.ensure import permissions
-from instantstart.ensure.permissions import Asked
+from instantstart.ensure.iam import permissions
+from instantstart.ensure.iam.permissions import Asked
 from instantstart_sandbox.gateway import resources
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from tests.aws.granted import filled
 from tests.clusters.worlds import REGION, SandboxProcess
 
 from instantstart.base import names
-from instantstart.ensure import permissions
+from instantstart.ensure.iam import permissions
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.aws import recording
 from tests.aws.granted import fill, templates
 
 from instantstart.base import names
-from instantstart.ensure import permissions
+from instantstart.ensure.iam import permissions
 from instantstart_sandbox.gateway import policies
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,9 @@ from tests.clusters.worlds import REGION, SandboxProcess
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
 from instantstart.capabilities.clusters import specs, workflows
-from instantstart.ensure import buckets, filesystems, identity, offers, permissions
+from instantstart.ensure.capacity import offers
+from instantstart.ensure.iam import identity, permissions
+from instantstart.ensure.storage import buckets, filesystems
 
 DEMO = names.Names("demo", REGION, "123456789012")
 SIDS = [s["Sid"] for document in templates().values() for s in document["Statement"]]

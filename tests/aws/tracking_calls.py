@@ -9,9 +9,9 @@ from tests.weather import scenarios
 
 from instantstart.base import problems
 from instantstart.capabilities.training.mlflow import rules, specs, stages, views
-from instantstart.ensure import tracking
-from instantstart.ensure.mlflow_api import Mlflow, Point
-from instantstart.ensure.tracking import TrackingKind
+from instantstart.ensure.mlflow import tracking
+from instantstart.ensure.mlflow.mlflow_api import Mlflow, Point
+from instantstart.ensure.mlflow.tracking import TrackingKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

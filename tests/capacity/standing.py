@@ -14,8 +14,8 @@ from instantstart.base.outcome import Outcome
 from instantstart.capabilities.capacity.nodes import plans, specs, workflows
 from instantstart.capabilities.capacity.nodes.rules import Action
 from instantstart.capabilities.room import Room
-from instantstart.ensure import hyperpod, instances, nodes
-from instantstart.ensure.instances import Instance
+from instantstart.ensure.capacity import hyperpod, instances, nodes
+from instantstart.ensure.capacity.instances import Instance
 from instantstart.kube.client import KubeCluster
 from instantstart.store.records import ClusterRow
 from instantstart_sandbox.world.settings import Settings as Weather

@@ -21,9 +21,9 @@ from tests.clusters.worlds import SandboxProcess
 from instantstart.base import names, problems
 from instantstart.capabilities.capacity.fleet import views
 from instantstart.capabilities.room import Room
-from instantstart.ensure import remembered
-from instantstart.ensure.fleets import NEURON, Held, Ledger, Machine, State, Sums, devices, share
-from instantstart.ensure.remembered import ClusterFacts, GroupFacts, Remembered
+from instantstart.ensure.capacity.fleets import NEURON, Held, Ledger, Machine, State, Sums, devices, share
+from instantstart.ensure.clusters import remembered
+from instantstart.ensure.clusters.remembered import ClusterFacts, GroupFacts, Remembered
 from instantstart.faces.cli import main as cli
 from instantstart.faces.cli import session
 from instantstart.faces.mcp import projections

@@ -13,7 +13,7 @@ from tests.clusters.crank import Crank
 from tests.clusters.worlds import SandboxProcess
 
 from instantstart.capabilities.room import Room
-from instantstart.ensure import karpenter
+from instantstart.ensure.capacity import karpenter
 
 CPU = "ml.m5.2xlarge"
 

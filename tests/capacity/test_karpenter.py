@@ -20,8 +20,8 @@ from tests.clusters.worlds import SandboxProcess
 from instantstart.aws import tokens
 from instantstart.base.outcome import Outcome
 from instantstart.capabilities.room import Room
-from instantstart.ensure import node_pools
-from instantstart.ensure.karpenter import NODE_CLAIM, NODE_CLASS, NODE_POOL, karpenter_owner
+from instantstart.ensure.capacity import node_pools
+from instantstart.ensure.capacity.karpenter import NODE_CLAIM, NODE_CLASS, NODE_POOL, karpenter_owner
 from instantstart.faces.cli import main, session
 from instantstart.kube.client import KubeCluster
 

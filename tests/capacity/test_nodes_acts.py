@@ -15,7 +15,7 @@ from instantstart.capabilities.capacity.nodes import plans, specs, stages
 from instantstart.capabilities.capacity.nodes.judging import Before
 from instantstart.capabilities.capacity.nodes.rules import Action
 from instantstart.capabilities.room import Room
-from instantstart.ensure import drains, nodes
+from instantstart.ensure.capacity import drains, nodes
 from instantstart.operations.declare import Cut
 
 

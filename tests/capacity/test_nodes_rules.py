@@ -12,8 +12,8 @@ from instantstart.base import problems
 from instantstart.capabilities.capacity.nodes import judging, rules, software, specs, stages, views
 from instantstart.capabilities.capacity.nodes.judging import Before, Now, Phase
 from instantstart.capabilities.capacity.nodes.rules import Action, Facts
-from instantstart.ensure import instances, nodes
-from instantstart.ensure.instances import Instance
+from instantstart.ensure.capacity import instances, nodes
+from instantstart.ensure.capacity.instances import Instance
 from instantstart.kube import shapes
 
 A, B = "i-0aaaaaaaaaaaaaaaa", "i-0bbbbbbbbbbbbbbbb"

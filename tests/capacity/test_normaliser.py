@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 
 from instantstart.base import problems
 from instantstart.capabilities.capacity.groups import specs, stages
-from instantstart.ensure import groups
+from instantstart.ensure.capacity import groups
 
 MODEL = botocore.session.get_session().get_service_model("sagemaker")
 TOLD = MODEL.shape_for("ClusterInstanceGroupDetails")
@@ -24,7 +24,7 @@ _PLAIN: dict[str, SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "timestamp": st.datetimes(),
 }
-_DECISION = "ensure/groups.py must say what this field is: carried forward, renamed, or only told"
+_DECISION = "ensure/capacity/groups.py must say what this field is: carried forward, renamed, or only told"
 
 
 def from_shape(shape: Shape) -> SearchStrategy[Any]:

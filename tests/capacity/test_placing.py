@@ -13,7 +13,7 @@ from tests.clusters.crank import Crank
 from tests.clusters.worlds import SandboxProcess
 
 from instantstart.capabilities.room import Room
-from instantstart.ensure import addresses, cidr
+from instantstart.ensure.networking import addresses, cidr
 
 CPU, GPU = "ml.m5.2xlarge", "ml.p5.48xlarge"
 

@@ -13,7 +13,7 @@ from tests.clusters.crank import Crank
 from tests.clusters.worlds import SandboxProcess
 
 from instantstart.capabilities.room import Room
-from instantstart.ensure import nodes
+from instantstart.ensure.capacity import nodes
 from instantstart.kube.client import KubeCluster
 
 CPU = "ml.m5.2xlarge"

@@ -13,7 +13,7 @@ from tests.clusters.crank import Crank
 from tests.clusters.worlds import SandboxProcess
 
 from instantstart.base.outcome import Wait
-from instantstart.ensure import scaling
+from instantstart.ensure.capacity import scaling
 
 ROLLING = {
     "RollingUpdatePolicy": {

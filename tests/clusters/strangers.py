@@ -11,7 +11,8 @@ from tests.clusters.conftest import TYPE
 from tests.clusters.worlds import REGION, SandboxProcess
 
 from instantstart.base import problems
-from instantstart.ensure import eks, nodes, sites
+from instantstart.ensure import eks, sites
+from instantstart.ensure.capacity import nodes
 from instantstart.kube.client import KubeCluster
 from instantstart.store.records import ClusterRow
 

@@ -14,7 +14,7 @@ from tests.clusters.worlds import REGION, SandboxProcess, inventory
 from instantstart.base import problems
 from instantstart.base.outcome import Done
 from instantstart.capabilities.clusters import specs, workflows
-from instantstart.ensure import cidr, network
+from instantstart.ensure.networking import cidr, network
 
 
 def test_sixteen_parallel_calls_make_one_subnet_a_zone(job: Any, crank: Crank, sandbox: SandboxProcess) -> None:

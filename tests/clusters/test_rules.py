@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from instantstart.base import problems
 from instantstart.base.names import Names
 from instantstart.capabilities.clusters import reads, rules, specs
-from instantstart.ensure import network, offers, stacks
+from instantstart.ensure import stacks
+from instantstart.ensure.capacity import offers
 from instantstart.ensure.findings import Finding, refusal
+from instantstart.ensure.networking import network
 from instantstart.ensure.sites import Site
 
 TYPE = "ml.g5.8xlarge"

@@ -12,7 +12,8 @@ from tests.clusters.worlds import REGION, SandboxProcess, inventory
 
 from instantstart.base import problems
 from instantstart.capabilities.clusters import specs, workflows
-from instantstart.ensure import addons, eks
+from instantstart.ensure import eks
+from instantstart.ensure.installs import addons
 
 PLUGIN = "nvidia-device-plugin-daemonset"
 

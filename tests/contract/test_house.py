@@ -25,7 +25,7 @@ BOUNDARIES = {
 _MACHINE = re.compile(r"/work/|/root/|pypi\.org|registry\.npmjs|proxy\.golang|deb\.debian")
 _ARN, _SUFFIX = re.compile(r"arn:aws:"), re.compile(r"amazonaws\.com")
 #: service principals keep one suffix in every partition, so this module alone may write it
-_SUFFIX_HOME = {"src/instantstart/ensure/principals.py"}
+_SUFFIX_HOME = {"src/instantstart/ensure/iam/principals.py"}
 _ZONE = re.compile(r"^(?:[a-z]{2}-[a-z]+-\d)[a-f]$")
 
 

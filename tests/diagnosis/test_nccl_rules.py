@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis import log_words
 from instantstart.ensure.diagnosis.findings import DiagnosisCause, DiagnosisEvidence, ranked
 from instantstart.ensure.diagnosis.nccl_causes import NcclFacts, Worker, causes, standing
-from instantstart.ensure.nodes import NodeView
 
 P5 = "ml.p5.48xlarge"
 

@@ -12,7 +12,8 @@ from tests.diagnosis.conftest import BASE
 from tests.diagnosis.scenes import diagnosed, first, job, server, with_code
 from tests.training.stands import Stand
 
-from instantstart.ensure import hyperpod, job_pods
+from instantstart.ensure.capacity import hyperpod
+from instantstart.ensure.running import job_pods
 
 JOB = "/training-jobs/pytorch/default/{}/diagnosis"
 DEPLOYMENT = "/model-deployments/default/{}/diagnosis"

@@ -14,8 +14,8 @@ from tests.training import asks
 
 import instantstart_sandbox
 from instantstart.capabilities.inference.endpoints import objects
-from instantstart.ensure.endpoints import CONFIG, JUMPSTART
-from instantstart.ensure.volumes import S3Volume
+from instantstart.ensure.inference.endpoints import CONFIG, JUMPSTART
+from instantstart.ensure.storage.volumes import S3Volume
 
 Object = dict[str, Any]
 _BUNDLES = Path(instantstart_sandbox.__file__).parent / "bundles"

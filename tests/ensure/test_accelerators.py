@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instantstart.base import quantities
-from instantstart.ensure import accelerators
-from instantstart.ensure.accelerators import Offer, Share, size
-from instantstart.ensure.nodes import EFA, GPU, GROUP, INSTANCE_TYPE
+from instantstart.ensure.capacity import accelerators
+from instantstart.ensure.capacity.accelerators import Offer, Share, size
+from instantstart.ensure.capacity.nodes import EFA, GPU, GROUP, INSTANCE_TYPE
 from instantstart.kube import shapes
 
 GIB = 1024**3

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from instantstart.ensure import budgets
+from instantstart.ensure.capacity import budgets
 
 POD: dict[str, Any] = {"metadata": {"name": "a", "namespace": "n", "labels": {"app": "web", "tier": "front"}}, "spec": {"nodeName": "x"}}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from instantstart.base import problems
-from instantstart.ensure import bundles
+from instantstart.ensure.installs import bundles
 
 ROOT = Path(__file__).parents[2]
 STAND_INS = ROOT / "src" / "instantstart_sandbox" / "bundles"

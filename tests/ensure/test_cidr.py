@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instantstart.base import problems
-from instantstart.ensure import cidr
+from instantstart.ensure.networking import cidr
 
 Network = ipaddress.IPv4Network
 private = st.tuples(st.integers(0, 255), st.integers(14, 28)).map(lambda t: Network((f"10.{t[0]}.0.0", t[1]), strict=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from instantstart.ensure import disclosures
+from instantstart.ensure.running import disclosures
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from tests.ensure.test_manifests import settled
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
-from instantstart.ensure import drains, nodes
-from instantstart.ensure.drains import Piece, Work
+from instantstart.ensure.capacity import drains, nodes
+from instantstart.ensure.capacity.drains import Piece, Work
 from instantstart.kube import shapes
 from instantstart.kube.client import KubeCluster
 

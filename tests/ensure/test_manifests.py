@@ -12,9 +12,9 @@ from tests.ensure.clusters import FACTS, STAND_INS, pause
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
-from instantstart.ensure import bundles, manifests, strangers
-from instantstart.ensure.releases import BUNDLE, DIGEST, MANAGED_BY, Release, Role
-from instantstart.ensure.strangers import Takeover
+from instantstart.ensure.installs import bundles, manifests, strangers
+from instantstart.ensure.installs.releases import BUNDLE, DIGEST, MANAGED_BY, Release, Role
+from instantstart.ensure.installs.strangers import Takeover
 from instantstart.kube.client import KubeCluster
 from instantstart.kube.connection import Ask
 

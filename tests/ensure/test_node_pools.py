@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from instantstart.ensure import node_pools
+from instantstart.ensure.capacity import node_pools
 
 WORDS = ("1", "2", "3")
 REQUIREMENTS = st.lists(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from instantstart.ensure import nodes
+from instantstart.ensure.capacity import nodes
 from instantstart.kube import shapes
 
 P = "sagemaker.amazonaws.com/"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from instantstart.ensure import pending
-from instantstart.ensure.nodes import GROUP, HEALTH, INSTANCE_TYPE
-from instantstart.ensure.pending import Known
-from instantstart.ensure.pending_places import Place
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.capacity.nodes import GROUP, HEALTH, INSTANCE_TYPE
+from instantstart.ensure.running import pending
+from instantstart.ensure.running.pending import Known
+from instantstart.ensure.running.pending_places import Place
+from instantstart.ensure.running.pending_words import Why
 from instantstart.kube import shapes
 
 P5 = "ml.p5.48xlarge"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from instantstart.ensure import pods
+from instantstart.ensure.installs import pods
 from instantstart.kube import shapes
 
 

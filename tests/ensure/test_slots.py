@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instantstart.ensure import slots
+from instantstart.ensure.installs import slots
 from instantstart.kube import shapes
 
 

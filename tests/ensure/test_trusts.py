@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from instantstart.ensure import addon_offers, configurations, trusts
+from instantstart.ensure.iam import trusts
+from instantstart.ensure.installs import addon_offers, configurations
 
 ISSUER = "https://oidc.eks.us-west-2.amazonaws.com/id/LIVE"
 PROVIDER = "arn:x:iam::1:oidc-provider/oidc.eks.us-west-2.amazonaws.com/id/LIVE"

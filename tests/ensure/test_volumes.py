@@ -9,8 +9,8 @@ from tests.ensure.test_manifests import settled
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Wait
-from instantstart.ensure import volumes
-from instantstart.ensure.volumes import S3Volume
+from instantstart.ensure.storage import volumes
+from instantstart.ensure.storage.volumes import S3Volume
 from instantstart.kube.client import KubeCluster
 
 DATA = S3Volume("data", "default", "bucket-a", "eu-west-1", prefix="team/")

@@ -9,9 +9,10 @@ from tests.ensure.test_manifests import settled
 
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
-from instantstart.ensure import budgets, bundles, manifests, nodes, slots, workloads
-from instantstart.ensure.releases import Check, Release
-from instantstart.ensure.workloads import State
+from instantstart.ensure.capacity import budgets, nodes
+from instantstart.ensure.installs import bundles, manifests, slots, workloads
+from instantstart.ensure.installs.releases import Check, Release
+from instantstart.ensure.installs.workloads import State
 from instantstart.kube.client import KubeCluster
 
 CATALOG = bundles.load(STAND_INS)

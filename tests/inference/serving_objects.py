@@ -15,8 +15,8 @@ from instantstart.capabilities.inference.routers import specs as router_specs
 from instantstart.capabilities.inference.scaling import objects as autoscalers
 from instantstart.capabilities.inference.scaling import specs as autoscaler_specs
 from instantstart.capabilities.server_asks import VolumeMount
-from instantstart.ensure import load_queries, metric_queries, pool_guard, pools, server_checks, serving, targets
-from instantstart.ensure.servers import Settled
+from instantstart.ensure.inference import load_queries, metric_queries, pool_guard, pools, server_checks, serving, targets
+from instantstart.ensure.inference.servers import Settled
 
 Object = dict[str, Any]
 LINE = 'vllm serve org/model-8B --max-model-len 8192 --speculative-config \'{"method":"ngram"}\''

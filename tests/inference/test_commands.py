@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instantstart.ensure import commands, servers, serving
+from instantstart.ensure.inference import servers, serving
+from instantstart.ensure.running import commands
 
 #: lines of the documentation of vLLM and SGLang, as they stand there
 VLLM = [

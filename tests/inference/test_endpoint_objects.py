@@ -16,7 +16,7 @@ from tests.inference import wishes
 from instantstart.base import trees
 from instantstart.capabilities.inference.endpoints import judging, objects, rules
 from instantstart.capabilities.inference.endpoints.judging import Seen
-from instantstart.ensure.endpoints import CONFIG, JUMPSTART
+from instantstart.ensure.inference.endpoints import CONFIG, JUMPSTART
 
 Settings = dict[str, Any]
 #: definitions of others, for comparison only; not part of this repository

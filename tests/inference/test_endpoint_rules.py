@@ -9,7 +9,7 @@ from tests.inference import wishes
 
 from instantstart.base import problems, trees
 from instantstart.capabilities.inference.endpoints import parts, rules
-from instantstart.ensure.component_state import State, Status
+from instantstart.ensure.managed.component_state import State, Status
 
 Settings = dict[str, Any]
 CLOUDWATCH = {"type": "cloudwatch", "name": "calls", "target": 5.0, "namespace": "AWS/SageMaker", "metric": "Invocations"}

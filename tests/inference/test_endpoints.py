@@ -17,7 +17,7 @@ from tests.inference.stands import BASE, TYPE, VLLM, Stand
 from instantstart import main
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
-from instantstart.ensure import endpoints
+from instantstart.ensure.inference import endpoints
 from instantstart.store.records import OperationFilter
 
 ENDPOINTS = f"{BASE}/inference-endpoints"

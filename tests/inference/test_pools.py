@@ -19,8 +19,8 @@ from instantstart.base import problems
 from instantstart.capabilities.inference.pools import plans, specs, views
 from instantstart.capabilities.pool_keeper import PoolKeeper
 from instantstart.capabilities.room import Room
-from instantstart.ensure import pool_guard, pools, serving
-from instantstart.ensure.pools import Relabel
+from instantstart.ensure.inference import pool_guard, pools, serving
+from instantstart.ensure.inference.pools import Relabel
 from instantstart.store.records import ClusterRow
 
 NS, POOL, SIZE = "default", "warm", 6

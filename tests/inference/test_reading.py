@@ -11,8 +11,8 @@ import pytest
 from instantstart.base import problems
 from instantstart.capabilities.inference.calls import judging, objects, rules, specs
 from instantstart.capabilities.inference.calls.judging import Reader
-from instantstart.ensure import meters, serving_trouble
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.inference import meters, serving_trouble
+from instantstart.ensure.running.pending_words import Why
 from instantstart.faces.mcp import model_answers
 
 MUCH = "a" * 5000

@@ -124,7 +124,7 @@ def test_a_refused_stream_is_one_answer(door: Door) -> None:
 
 
 def test_metrics_come_from_the_servers_themselves(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("instantstart.ensure.meters.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("instantstart.ensure.inference.meters.FRESH_SECONDS", 0.0)
     door.get(f"{THEIRS}/metrics")
     door.well(200, "POST", f"{THEIRS}/calls", {"prompt": "Count", "max_tokens": 20})
     told = door.get(f"{THEIRS}/metrics")

@@ -22,7 +22,7 @@ from instantstart.base import problems
 from instantstart.capabilities.features.specs import SwitchTarget
 from instantstart.capabilities.inference.deployments.specs import UpdateModelDeployment
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, first_answers
+from instantstart.ensure.inference import autoscalers, first_answers
 from instantstart.kube.client import Door as Inside
 from instantstart.kube.client import KubeCluster
 from instantstart.store.records import OperationFilter

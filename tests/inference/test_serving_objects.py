@@ -10,7 +10,7 @@ from tests.inference.serving_objects import LINE, SETTLED, WHOLE, autoscaler, de
 
 from instantstart.base.settings import Settings
 from instantstart.capabilities.inference.deployments import objects, specs
-from instantstart.ensure import pools, server_checks, serving
+from instantstart.ensure.inference import pools, server_checks, serving
 
 Object = dict[str, Any]
 

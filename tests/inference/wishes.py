@@ -7,8 +7,8 @@ from typing import Any
 
 from instantstart.base import trees
 from instantstart.capabilities.inference.endpoints import rules, specs
-from instantstart.ensure.accelerators import Offer
-from instantstart.ensure.component_state import State, Status
+from instantstart.ensure.capacity.accelerators import Offer
+from instantstart.ensure.managed.component_state import State, Status
 
 Settings = dict[str, Any]
 TYPE = "ml.g5.12xlarge"

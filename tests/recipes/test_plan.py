@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from instantstart.base import problems
-from instantstart.ensure import recipe_scripts, recipes
-from instantstart.ensure.recipe_specs import LlamaFactoryRecipe
+from instantstart.ensure.training import recipe_scripts, recipes
+from instantstart.ensure.training.recipe_specs import LlamaFactoryRecipe
 
 HYPERPODRUN = ["--log_dir=/tmp/hyperpod", "--tee=3", "--server-host=0.0.0.0", "--server-port=8080"]
 TRACKED = {"MLFLOW_TRACKING_URI": "arn:the-server"}

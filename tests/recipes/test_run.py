@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from instantstart.ensure import recipe_scripts, recipes
+from instantstart.ensure.training import recipe_scripts, recipes
 
 RUN = recipes.path("launch/run.py")
 ARGV_RECORDER = """

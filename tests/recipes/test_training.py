@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tools import torch_cpu
 
-from instantstart.ensure import recipe_scripts, recipes
+from instantstart.ensure.training import recipe_scripts, recipes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 _LINE = re.compile(r"^\[default\d\]:(\{.*\})$")

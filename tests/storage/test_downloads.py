@@ -13,7 +13,7 @@ from tests.storage.conftest import Standing
 
 from instantstart.base import problems
 from instantstart.capabilities.storage.downloads import plans, rules, specs, views, workflows
-from instantstart.ensure import images
+from instantstart.ensure.storage import images
 from instantstart_sandbox.services.hub import REPOSITORIES
 
 TINY = "sandbox/tiny-model"

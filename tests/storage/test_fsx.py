@@ -13,7 +13,8 @@ from tests.storage.conftest import Standing
 from instantstart.capabilities.features import specs as feature_specs
 from instantstart.capabilities.features import workflows as features
 from instantstart.capabilities.storage.volumes import plans, rules, specs, views, workflows
-from instantstart.ensure import filesystems, network
+from instantstart.ensure.networking import network
+from instantstart.ensure.storage import filesystems
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.storage.conftest import Standing
 
 from instantstart.base import problems
 from instantstart.capabilities.storage.volumes import plans, rules, specs, views, workflows
-from instantstart.ensure import filesystems
+from instantstart.ensure.storage import filesystems
 
 POD = {
     "apiVersion": "v1",

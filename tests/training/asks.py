@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from instantstart.capabilities.training.jobs import objects, rules, specs
-from instantstart.ensure import accelerators
-from instantstart.ensure.accelerators import Offer, Share
+from instantstart.ensure.capacity import accelerators
+from instantstart.ensure.capacity.accelerators import Offer, Share
 
 GIB = 1024**3
 P5 = Offer("ml.p5.48xlarge", "nodes", 190_000, 1900 * GIB, gpus=8, efa=32, nodes=4, usable=4)

@@ -13,8 +13,9 @@ from tests.training.tracked import Tracked
 
 from instantstart.base import problems
 from instantstart.capabilities.training.mlflow import plans, rules, specs, views, workflows
-from instantstart.ensure import identity, tracking
-from instantstart.ensure.tracking import SERVICE_ACCOUNT, TrackingKind
+from instantstart.ensure.iam import identity
+from instantstart.ensure.mlflow import tracking
+from instantstart.ensure.mlflow.tracking import SERVICE_ACCOUNT, TrackingKind
 
 __all__ = ["door", "shared_room", "shared_sandbox", "standing"]
 

@@ -14,9 +14,9 @@ from tests.clusters.conftest import Job
 from tests.training.tracked import HERE, THERE, Tracked, record, whole
 
 from instantstart.capabilities.training.mlflow import rules, specs, stages, workflows
-from instantstart.ensure import mlflow_copies
-from instantstart.ensure.mlflow_api import Point, Run
-from instantstart.ensure.tracking import TrackingKind
+from instantstart.ensure.mlflow import mlflow_copies
+from instantstart.ensure.mlflow.mlflow_api import Point, Run
+from instantstart.ensure.mlflow.tracking import TrackingKind
 from instantstart.faces.mcp import projections
 from instantstart.faces.mcp.tool import Shape
 from instantstart_sandbox.services.mlflow import processes

@@ -14,9 +14,9 @@ import yaml
 from tests.training import asks
 
 from instantstart.capabilities.training.jobs import objects, rules, specs
-from instantstart.ensure import recipe_scripts
-from instantstart.ensure.nodes import EFA, GPU
-from instantstart.ensure.pod_shapes import DO_NOT_DISRUPT
+from instantstart.ensure.capacity.nodes import EFA, GPU
+from instantstart.ensure.running.pod_shapes import DO_NOT_DISRUPT
+from instantstart.ensure.training import recipe_scripts
 from instantstart_sandbox.kubernetes.kubelet.environment import expand
 
 _SHARED = Path(__file__).parents[3] / "shared"

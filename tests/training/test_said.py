@@ -12,11 +12,12 @@ from tests.training import asks
 from instantstart.base import problems
 from instantstart.capabilities.training.jobs import judging, plans, rules, scene, specs
 from instantstart.capabilities.training.jobs.rules import Facts
-from instantstart.ensure import accelerators, job_states
-from instantstart.ensure.accelerators import Offer
+from instantstart.ensure.capacity import accelerators
+from instantstart.ensure.capacity.accelerators import Offer
+from instantstart.ensure.capacity.nodes import GPU, GROUP, INSTANCE_TYPE, ZONE
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.nodes import GPU, GROUP, INSTANCE_TYPE, ZONE
-from instantstart.ensure.pending_places import Place
+from instantstart.ensure.running.pending_places import Place
+from instantstart.ensure.training import job_states
 from instantstart.kube import shapes
 
 P5 = "ml.p5.48xlarge"

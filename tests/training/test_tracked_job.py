@@ -11,7 +11,7 @@ from tests.training.tracked import HERE, Tracked
 
 from instantstart.capabilities.training.mlflow import views
 from instantstart.capabilities.training.mlflow.views import Asked
-from instantstart.ensure.tracking import SERVICE_ACCOUNT, TrackingKind
+from instantstart.ensure.mlflow.tracking import SERVICE_ACCOUNT, TrackingKind
 from instantstart_sandbox.services.mlflow import processes
 
 pytestmark = [

@@ -9,8 +9,8 @@ import pytest
 
 from instantstart.base import problems
 from instantstart.capabilities.training.mlflow import rules, specs
-from instantstart.ensure import tracking_access
-from instantstart.ensure.tracking import Server, TrackingKind
+from instantstart.ensure.identity_chains import tracking_access
+from instantstart.ensure.mlflow.tracking import Server, TrackingKind
 
 STORE = "s3://instantstart-demo-123456789012-us-west-2-data/mlflow"
 

@@ -12,10 +12,10 @@ from tests.clusters.conftest import Job
 from tests.clusters.crank import Turned
 
 from instantstart.capabilities.training.mlflow import rules, specs, workflows
-from instantstart.ensure import tracking
-from instantstart.ensure.mlflow_api import Mlflow, Point, Run
+from instantstart.ensure.mlflow import tracking
+from instantstart.ensure.mlflow.mlflow_api import Mlflow, Point, Run
+from instantstart.ensure.mlflow.tracking import TrackingKind
 from instantstart.ensure.sites import Site
-from instantstart.ensure.tracking import TrackingKind
 
 HERE, THERE = "here", "there"
 _LOOK_SECONDS = 0.2

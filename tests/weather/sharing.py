@@ -9,9 +9,9 @@ from tests.training import tracked
 
 from instantstart.base import problems
 from instantstart.capabilities.training.mlflow import rules, specs, workflows
-from instantstart.ensure import tracking
-from instantstart.ensure.mlflow_api import Mlflow
-from instantstart.ensure.tracking import TrackingKind
+from instantstart.ensure.mlflow import tracking
+from instantstart.ensure.mlflow.mlflow_api import Mlflow
+from instantstart.ensure.mlflow.tracking import TrackingKind
 from instantstart_sandbox.services.mlflow import processes
 
 if TYPE_CHECKING:

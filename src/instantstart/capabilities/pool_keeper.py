@@ -1,7 +1,7 @@
 """The keeper of pools: a business whose worker died gets another free one, within seconds, whoever is watching.
 
 One list of pools for each cluster and round; where there is none, or nobody answers, it looks only now and then. What it does is small
-and safe to do twice (ensure/pools.py says why): several replicas of this server may keep the same pools.
+and safe to do twice (ensure/inference/pools.py says why): several replicas of this server may keep the same pools.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import threading
 
 from instantstart.base import log, problems
 from instantstart.capabilities.room import Room
-from instantstart.ensure import pools, serving, sites
+from instantstart.ensure import sites
+from instantstart.ensure.inference import pools, serving
 
 logger = log.get("instantstart.pool_keeper")
 #: rounds that a cluster without pools is left alone

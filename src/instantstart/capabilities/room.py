@@ -8,10 +8,10 @@ from instantstart.aws.session import AwsGateway
 from instantstart.base.clock import Clock
 from instantstart.base.settings import Settings
 from instantstart.capabilities.board import Board
-from instantstart.ensure.bundles import Catalog
-from instantstart.ensure.meters import Meters
-from instantstart.ensure.remembered import Remembered
-from instantstart.ensure.rosters import Rosters
+from instantstart.ensure.capacity.rosters import Rosters
+from instantstart.ensure.clusters.remembered import Remembered
+from instantstart.ensure.inference.meters import Meters
+from instantstart.ensure.installs.bundles import Catalog
 from instantstart.hub.client import Hub
 from instantstart.kube.connect import KubeGateway
 from instantstart.operations.engine import Engine

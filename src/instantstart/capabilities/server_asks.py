@@ -8,7 +8,7 @@ from pydantic import Field
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, Claim, InstanceType, Namespace, Within
-from instantstart.ensure import commands
+from instantstart.ensure.running import commands
 
 Name = Annotated[
     str,

@@ -10,8 +10,9 @@ import threading
 
 from instantstart.base import log, problems
 from instantstart.capabilities.room import Room
-from instantstart.ensure import component_reads, component_state, sites
-from instantstart.ensure.component_state import State
+from instantstart.ensure import sites
+from instantstart.ensure.managed import component_reads, component_state
+from instantstart.ensure.managed.component_state import State
 from instantstart.operations.record import EXECUTING
 from instantstart.store.records import OperationFilter
 

@@ -13,7 +13,7 @@ from typing import Any
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
 from instantstart.ensure import eks, stacks
-from instantstart.ensure.releases import Release
+from instantstart.ensure.installs.releases import Release
 from instantstart.kube.client import KubeCluster
 from instantstart.store.records import ClusterRow
 

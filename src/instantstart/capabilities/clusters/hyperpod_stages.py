@@ -9,20 +9,12 @@ from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.clusters.stages import kube_of, tags_of_this_try
 from instantstart.capabilities.room import Room
-from instantstart.ensure import (
-    buckets,
-    compute_group,
-    eks,
-    hyperpod,
-    identity,
-    network,
-    nodes,
-    offers,
-    scripts,
-    shortages,
-    stacks,
-)
+from instantstart.ensure import eks, stacks
+from instantstart.ensure.capacity import hyperpod, nodes, offers, scripts, shortages
+from instantstart.ensure.iam import identity
+from instantstart.ensure.networking import compute_group, network
 from instantstart.ensure.sites import Site, site
+from instantstart.ensure.storage import buckets
 from instantstart.operations.declare import Run
 
 HYPERPOD_TYPICAL, NODES_TYPICAL, JOIN_TYPICAL = 300.0, 60.0, 60.0

@@ -10,9 +10,15 @@ from instantstart.capabilities.clusters import reads, rules, specs, stages
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
-from instantstart.ensure import addons, belongings, filesystems, hyperpod, manifests, network_plugin, sites, tracking
+from instantstart.ensure import sites
+from instantstart.ensure.capacity import hyperpod
+from instantstart.ensure.clusters import belongings
 from instantstart.ensure.findings import Finding, refusal
+from instantstart.ensure.installs import addons, manifests
+from instantstart.ensure.mlflow import tracking
+from instantstart.ensure.networking import network_plugin
 from instantstart.ensure.sites import Site
+from instantstart.ensure.storage import filesystems
 
 T = TypeVar("T", specs.EksTarget, specs.ClusterTarget)
 

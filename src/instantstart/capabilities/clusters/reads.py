@@ -10,8 +10,12 @@ from typing import Any
 from instantstart.aws.session import Aws
 from instantstart.base import problems
 from instantstart.capabilities.clusters import specs
-from instantstart.ensure import buckets, eks, hyperpod, network, offers, permissions, stacks
+from instantstart.ensure import eks, stacks
+from instantstart.ensure.capacity import hyperpod, offers
+from instantstart.ensure.iam import permissions
+from instantstart.ensure.networking import network
 from instantstart.ensure.sites import Site
+from instantstart.ensure.storage import buckets
 
 #: calls at a time of one preflight: the quotas' twenty pages, and the rest beside them
 _READERS = 4

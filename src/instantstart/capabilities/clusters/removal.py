@@ -10,20 +10,13 @@ from typing import Any
 from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Wait, pace
 from instantstart.capabilities.room import Room
-from instantstart.ensure import (
-    belongings,
-    buckets,
-    compute_group,
-    eks,
-    filesystems,
-    hyperpod,
-    identity,
-    leftovers,
-    network,
-    outside,
-    stacks,
-)
+from instantstart.ensure import eks, stacks
+from instantstart.ensure.capacity import hyperpod
+from instantstart.ensure.clusters import belongings
+from instantstart.ensure.iam import identity
+from instantstart.ensure.networking import compute_group, leftovers, network
 from instantstart.ensure.sites import Site, site
+from instantstart.ensure.storage import buckets, filesystems, outside
 from instantstart.operations.declare import Run
 
 #: how long the API server may be away before its load balancers are looked for by tag instead

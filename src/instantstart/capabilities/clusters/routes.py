@@ -27,7 +27,8 @@ from instantstart.capabilities.doors import (
 )  # fmt: skip
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import offers, sites
+from instantstart.ensure import sites
+from instantstart.ensure.capacity import offers
 from instantstart.ensure.findings import Finding, refusal
 from instantstart.ensure.sites import Site
 from instantstart.operations.record import Operation

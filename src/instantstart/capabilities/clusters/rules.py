@@ -8,8 +8,10 @@ from typing import Any
 
 from instantstart.base import names, problems
 from instantstart.capabilities.clusters.reads import Facts
-from instantstart.ensure import cidr, eks, offers
+from instantstart.ensure import eks
+from instantstart.ensure.capacity import offers
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.networking import cidr
 from instantstart.ensure.sites import Site
 from instantstart.store.records import ClusterRow
 

@@ -13,29 +13,16 @@ from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.clusters import reads, rules, specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import (
-    addons,
-    buckets,
-    cidr,
-    eks,
-    hyperpod,
-    identity,
-    manifests,
-    network,
-    network_plugin,
-    nodes,
-    offers,
-    s3_driver,
-    slots,
-    stacks,
-    strangers,
-    summaries,
-    volumes,
-    workloads,
-)
+from instantstart.ensure import eks, stacks
+from instantstart.ensure.capacity import hyperpod, nodes, offers
+from instantstart.ensure.clusters import summaries
 from instantstart.ensure.findings import Finding, refusal
+from instantstart.ensure.iam import identity
+from instantstart.ensure.installs import addons, manifests, slots, strangers, workloads
+from instantstart.ensure.installs.strangers import Takeover
+from instantstart.ensure.networking import cidr, network, network_plugin
 from instantstart.ensure.sites import Site, site
-from instantstart.ensure.strangers import Takeover
+from instantstart.ensure.storage import buckets, s3_driver, volumes
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.declare import Run
 

@@ -13,8 +13,11 @@ from instantstart.capabilities import activity
 from instantstart.capabilities.activity import ActiveOperation
 from instantstart.capabilities.clusters import rules, stages
 from instantstart.capabilities.room import Room
-from instantstart.ensure import census, eks, hyperpod, offers, outside, sites, stacks
+from instantstart.ensure import eks, sites, stacks
+from instantstart.ensure.capacity import hyperpod, offers
+from instantstart.ensure.clusters import census
 from instantstart.ensure.sites import Site
+from instantstart.ensure.storage import outside
 from instantstart.operations.record import HOLDING, OperationStatus
 from instantstart.store.records import ClusterRow, OperationFilter
 

@@ -12,26 +12,19 @@ from instantstart.capabilities.features import rules, specs
 from instantstart.capabilities.features.rules import Change, Obstacle
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import (
-    addon_offers,
-    buckets,
-    chain_links,
-    component_reads,
-    component_settings,
-    component_state,
-    component_uses,
-    configurations,
-    eks,
-    metrics_workspace,
-)
-from instantstart.ensure import chains as declared
-from instantstart.ensure.chain_links import BROKEN
-from instantstart.ensure.chains import Ground, Via
-from instantstart.ensure.component_reads import World
-from instantstart.ensure.component_state import State, Status
-from instantstart.ensure.components import COMPONENTS, Way, with_needs
+from instantstart.ensure import eks
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.identity_chains import chain_links
+from instantstart.ensure.identity_chains import chains as declared
+from instantstart.ensure.identity_chains.chain_links import BROKEN
+from instantstart.ensure.identity_chains.chains import Ground, Via
+from instantstart.ensure.installs import addon_offers, configurations
+from instantstart.ensure.managed import component_reads, component_settings, component_state, component_uses, metrics_workspace
+from instantstart.ensure.managed.component_reads import World
+from instantstart.ensure.managed.component_state import State, Status
+from instantstart.ensure.managed.components import COMPONENTS, Way, with_needs
 from instantstart.ensure.sites import Site
+from instantstart.ensure.storage import buckets
 
 _JOBS = "sagemaker.amazonaws.com/v1/HyperPodPyTorchJob"
 

@@ -10,20 +10,15 @@ from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.features import rules
 from instantstart.capabilities.features.scene import Scene, release
 from instantstart.capabilities.room import Room
-from instantstart.ensure import (
-    addon_steps,
-    buckets,
-    chain_steps,
-    component_reads,
-    component_state,
-    component_uses,
-    hyperpod_settings,
-    manifests,
-)
-from instantstart.ensure import chains as declared
-from instantstart.ensure.component_state import State
-from instantstart.ensure.components import COMPONENTS, Way
+from instantstart.ensure.capacity import hyperpod_settings
+from instantstart.ensure.identity_chains import chain_steps
+from instantstart.ensure.identity_chains import chains as declared
+from instantstart.ensure.installs import manifests
+from instantstart.ensure.managed import addon_steps, component_reads, component_state, component_uses
+from instantstart.ensure.managed.component_state import State
+from instantstart.ensure.managed.components import COMPONENTS, Way
 from instantstart.ensure.sites import site
+from instantstart.ensure.storage import buckets
 from instantstart.operations.declare import Run
 
 _PATIENCE_SECONDS = 120.0

@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from instantstart.base import problems
 from instantstart.base.problems import Violation
-from instantstart.ensure import addon_offers, component_settings, component_state, configurations, copies
-from instantstart.ensure.component_reads import World
-from instantstart.ensure.component_state import State, Status
-from instantstart.ensure.components import COMPONENTS, Way, with_needs
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.releases import sentence
+from instantstart.ensure.installs import addon_offers, configurations
+from instantstart.ensure.installs.releases import sentence
+from instantstart.ensure.managed import component_settings, component_state, copies
+from instantstart.ensure.managed.component_reads import World
+from instantstart.ensure.managed.component_state import State, Status
+from instantstart.ensure.managed.components import COMPONENTS, Way, with_needs
 
 Asked = Mapping[str, Mapping[str, Any]]
 Statuses = Mapping[str, Status]

@@ -8,14 +8,16 @@ from typing import Any
 
 from instantstart.base import names
 from instantstart.capabilities.room import Room
-from instantstart.ensure import chain_steps, component_settings, eks
-from instantstart.ensure import chains as declared
-from instantstart.ensure import roles as iam_roles
-from instantstart.ensure.addon_steps import Place
-from instantstart.ensure.chain_steps import Hands
-from instantstart.ensure.chains import Chain, Ground
-from instantstart.ensure.components import COMPONENTS, Component
-from instantstart.ensure.releases import Release
+from instantstart.ensure import eks
+from instantstart.ensure.iam import roles as iam_roles
+from instantstart.ensure.identity_chains import chain_steps
+from instantstart.ensure.identity_chains import chains as declared
+from instantstart.ensure.identity_chains.chain_steps import Hands
+from instantstart.ensure.identity_chains.chains import Chain, Ground
+from instantstart.ensure.installs.releases import Release
+from instantstart.ensure.managed import component_settings
+from instantstart.ensure.managed.addon_steps import Place
+from instantstart.ensure.managed.components import COMPONENTS, Component
 from instantstart.ensure.sites import Site, site
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.declare import Run

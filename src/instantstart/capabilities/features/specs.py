@@ -11,7 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, Target
-from instantstart.ensure.hyperpod_settings import LEAST_PERCENT, MOST_PERCENT
+from instantstart.ensure.capacity.hyperpod_settings import LEAST_PERCENT, MOST_PERCENT
 
 FeatureName = Literal[
     "cert_manager", "metrics_server", "fsx_csi", "training_operator", "task_governance", "kuberay", "keda", "inference_operator",

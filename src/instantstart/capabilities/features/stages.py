@@ -14,32 +14,20 @@ from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.features import rules
 from instantstart.capabilities.features.scene import Scene, release, scene
 from instantstart.capabilities.room import Room
-from instantstart.ensure import (
-    addon_steps,
-    addons,
-    balancer_subnets,
-    buckets,
-    chain_links,
-    chain_steps,
-    component_reads,
-    component_settings,
-    component_state,
-    configurations,
-    copies,
-    hyperpod,
-    hyperpod_settings,
-    manifests,
-    metrics_workspace,
-    workloads,
-)
-from instantstart.ensure.addon_steps import Wanted
-from instantstart.ensure.chain_links import BROKEN
-from instantstart.ensure.chain_steps import Hands
-from instantstart.ensure.chains import Chain
-from instantstart.ensure.component_state import State
-from instantstart.ensure.components import COMPONENTS, Way, with_needs
+from instantstart.ensure.capacity import hyperpod, hyperpod_settings
+from instantstart.ensure.identity_chains import chain_links, chain_steps
+from instantstart.ensure.identity_chains.chain_links import BROKEN
+from instantstart.ensure.identity_chains.chain_steps import Hands
+from instantstart.ensure.identity_chains.chains import Chain
+from instantstart.ensure.installs import addons, configurations, manifests, workloads
+from instantstart.ensure.installs.strangers import Takeover
+from instantstart.ensure.managed import addon_steps, component_reads, component_settings, component_state, copies, metrics_workspace
+from instantstart.ensure.managed.addon_steps import Wanted
+from instantstart.ensure.managed.component_state import State
+from instantstart.ensure.managed.components import COMPONENTS, Way, with_needs
+from instantstart.ensure.networking import balancer_subnets
 from instantstart.ensure.sites import site
-from instantstart.ensure.strangers import Takeover
+from instantstart.ensure.storage import buckets
 from instantstart.operations.declare import Run
 
 DEFAULT_PERCENT = 50

@@ -9,11 +9,13 @@ from typing import Any
 
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
-from instantstart.ensure import chain_links, component_reads, component_state, metrics_workspace, sites
-from instantstart.ensure.chain_links import Link
-from instantstart.ensure.component_reads import World
-from instantstart.ensure.component_state import State, Status
-from instantstart.ensure.components import COMPONENTS, FEATURES
+from instantstart.ensure import sites
+from instantstart.ensure.identity_chains import chain_links
+from instantstart.ensure.identity_chains.chain_links import Link
+from instantstart.ensure.managed import component_reads, component_state, metrics_workspace
+from instantstart.ensure.managed.component_reads import World
+from instantstart.ensure.managed.component_state import State, Status
+from instantstart.ensure.managed.components import COMPONENTS, FEATURES
 from instantstart.operations.record import ACTIVE, Operation
 from instantstart.store.records import OperationFilter
 

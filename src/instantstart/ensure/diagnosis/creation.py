@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from instantstart.base import problems
-from instantstart.ensure import eks, hyperpod, hyperpod_events, instances, nodes, pending, stacks
+from instantstart.ensure import eks, stacks
+from instantstart.ensure.capacity import hyperpod, hyperpod_events, instances, nodes
 from instantstart.ensure.diagnosis.creation_causes import CreationFacts
 from instantstart.ensure.diagnosis.journal import Journal
 from instantstart.ensure.diagnosis.reading import Reader
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.running import pending
+from instantstart.ensure.running.pending_words import Why
 from instantstart.ensure.sites import Site
 
 #: where what HyperPod needs lives, beside the namespaces of our own bundles

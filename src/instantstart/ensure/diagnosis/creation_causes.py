@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from instantstart.base.counting import counted, plural
+from instantstart.ensure.capacity.hyperpod_events import Said
+from instantstart.ensure.capacity.instances import Instance
+from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis import causes_told, journal
 from instantstart.ensure.diagnosis.findings import (
     DiagnosisCause,
@@ -20,10 +23,7 @@ from instantstart.ensure.diagnosis.findings import (
     seen,
 )
 from instantstart.ensure.diagnosis.journal import Journal
-from instantstart.ensure.hyperpod_events import Said
-from instantstart.ensure.instances import Instance
-from instantstart.ensure.nodes import NodeView
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.running.pending_words import Why
 from instantstart.ensure.stacks import Stack
 
 Resource = Mapping[str, Any]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from instantstart.base import log
-from instantstart.ensure.pending_words import Why, short
+from instantstart.ensure.running.pending_words import Why, short
 
 Source = Literal["aws", "kubernetes", "log", "operation"]
 #: certain: the evidence says so; likely: it fits and little else does; possible: it is worth a look

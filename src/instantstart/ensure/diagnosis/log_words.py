@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from instantstart.ensure.diagnosis.findings import Confidence, DiagnosisCause, DiagnosisStep, look, renew, restart, seen
-from instantstart.ensure.pending_words import short
+from instantstart.ensure.running.pending_words import short
 
 #: lines around a hit that are shown
 _AROUND = 1

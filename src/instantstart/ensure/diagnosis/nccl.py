@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from instantstart.base import problems
-from instantstart.ensure import accelerators, hyperpod, job_pods, job_states, network, nodes, pending_places
+from instantstart.ensure.capacity import accelerators, hyperpod, nodes
+from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis import work
 from instantstart.ensure.diagnosis.nccl_causes import SHOWN_PREFIXES, NcclFacts, Worker
 from instantstart.ensure.diagnosis.reading import Reader
-from instantstart.ensure.nodes import NodeView
+from instantstart.ensure.networking import network
+from instantstart.ensure.running import job_pods, pending_places
 from instantstart.ensure.sites import Site
+from instantstart.ensure.training import job_states
 from instantstart.kube.client import KubeCluster
 
 Resource = Mapping[str, Any]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from instantstart.base.counting import counted, plural
+from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis import log_words
 from instantstart.ensure.diagnosis.findings import (
     Confidence,
@@ -20,7 +21,6 @@ from instantstart.ensure.diagnosis.findings import (
     restart,
     seen,
 )
-from instantstart.ensure.nodes import NodeView
 
 #: the interface of a pod that does not use the host's network
 POD_INTERFACE = "eth0"

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from instantstart.base import problems
-from instantstart.ensure import accelerators, hyperpod, hyperpod_events, instances, nodes, pending
+from instantstart.ensure.capacity import accelerators, hyperpod, hyperpod_events, instances, nodes
+from instantstart.ensure.capacity.instances import Instance
 from instantstart.ensure.diagnosis.node_causes import NodeFacts
 from instantstart.ensure.diagnosis.reading import Reader
-from instantstart.ensure.instances import Instance
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.running import pending
+from instantstart.ensure.running.pending_words import Why
 from instantstart.ensure.sites import Site
 from instantstart.kube import shapes
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base.counting import counted, plural
-from instantstart.ensure import nodes
-from instantstart.ensure.accelerators import Offer
+from instantstart.ensure.capacity import nodes
+from instantstart.ensure.capacity.accelerators import Offer
+from instantstart.ensure.capacity.hyperpod_events import Said
+from instantstart.ensure.capacity.instances import Instance
+from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis import causes_told
 from instantstart.ensure.diagnosis.findings import (
     DiagnosisCause,
@@ -22,10 +25,7 @@ from instantstart.ensure.diagnosis.findings import (
     restart,
     seen,
 )
-from instantstart.ensure.hyperpod_events import Said
-from instantstart.ensure.instances import Instance
-from instantstart.ensure.nodes import NodeView
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.running.pending_words import Why
 
 Resource = Mapping[str, Any]
 FAULT_DETAILS = nodes.PREFIX + "fault-details"

@@ -7,25 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import problems, trees
-from instantstart.ensure import (
-    endpoints,
-    events,
-    job_pods,
-    job_reasons,
-    job_states,
-    nodes,
-    pending,
-    pending_reads,
-    serving,
-    serving_trouble,
-    workload_rollouts,
-)
+from instantstart.ensure.capacity import nodes
+from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis.reading import Reader
 from instantstart.ensure.diagnosis.work_causes import WorkFacts
-from instantstart.ensure.nodes import NodeView
-from instantstart.ensure.pending import Known
-from instantstart.ensure.pending_words import short
+from instantstart.ensure.inference import endpoints, serving, serving_trouble, workload_rollouts
+from instantstart.ensure.running import events, job_pods, pending, pending_reads
+from instantstart.ensure.running.pending import Known
+from instantstart.ensure.running.pending_words import short
 from instantstart.ensure.sites import Site
+from instantstart.ensure.training import job_reasons, job_states
 from instantstart.kube import shapes
 from instantstart.kube.client import KubeCluster, LogQuery
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from instantstart.base.counting import counted, plural
-from instantstart.ensure import serving_trouble
+from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis import log_words
 from instantstart.ensure.diagnosis.findings import (
     Confidence,
@@ -22,8 +22,8 @@ from instantstart.ensure.diagnosis.findings import (
     restart,
     seen,
 )
-from instantstart.ensure.nodes import NodeView
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.inference import serving_trouble
+from instantstart.ensure.running.pending_words import Why
 
 Resource = Mapping[str, Any]
 Kind = Literal["job", "endpoint", "deployment"]

@@ -11,8 +11,8 @@ from typing import Literal
 
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
-from instantstart.ensure.fleets import USUAL_CORES, Held, Ledger, Place, Share, State, Sums, Turn, devices
-from instantstart.ensure.remembered import ClusterFacts, GroupFacts
+from instantstart.ensure.capacity.fleets import USUAL_CORES, Held, Ledger, Place, Share, State, Sums, Turn, devices
+from instantstart.ensure.clusters.remembered import ClusterFacts, GroupFacts
 from instantstart.kube.briefs import PodBrief
 from instantstart.kube.watching import Live
 

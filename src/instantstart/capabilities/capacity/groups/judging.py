@@ -8,7 +8,7 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.capabilities.capacity.groups import specs
 from instantstart.capabilities.capacity.groups.rules import Checked, Facts, check_addresses, check_capacity, check_quota
-from instantstart.ensure import groups, hyperpod, karpenter, labels, scaling
+from instantstart.ensure.capacity import groups, hyperpod, karpenter, labels, scaling
 from instantstart.ensure.findings import Finding
 from instantstart.kube.client import KubeCluster
 

@@ -11,8 +11,9 @@ from instantstart.capabilities.capacity.groups import judging, resizing, rules, 
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
-from instantstart.ensure import addresses, arrivals, drains, groups, karpenter, network, nodes, scaling
+from instantstart.ensure.capacity import arrivals, drains, groups, karpenter, nodes, scaling
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.networking import addresses, network
 from instantstart.ensure.sites import Site
 from instantstart.operations.record import HOLDING
 

@@ -9,7 +9,7 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.capacity.groups.stages import await_join
 from instantstart.capabilities.room import Room
-from instantstart.ensure import arrivals, drains, groups, nodes, scaling
+from instantstart.ensure.capacity import arrivals, drains, groups, nodes, scaling
 from instantstart.ensure.sites import Site, site
 from instantstart.operations.declare import Cut, Run
 

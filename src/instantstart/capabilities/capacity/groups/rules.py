@@ -10,8 +10,9 @@ from typing import Any
 from instantstart.aws.session import Aws
 from instantstart.base import problems
 from instantstart.capabilities.capacity.groups import specs
-from instantstart.ensure import addresses, hyperpod, labels, network, offers, plans, scaling
+from instantstart.ensure.capacity import hyperpod, labels, offers, plans, scaling
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.networking import addresses, network
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 

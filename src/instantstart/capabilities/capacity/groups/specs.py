@@ -10,7 +10,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, CapacityType, InstanceType, SubnetId, Target, Zone
-from instantstart.ensure import labels as node_labels
+from instantstart.ensure.capacity import labels as node_labels
 
 GroupName = Annotated[
     str, Field(min_length=1, max_length=63, pattern=patterns.INSTANCE_GROUP, description="Name of the instance group.", examples=["gpu-a"])

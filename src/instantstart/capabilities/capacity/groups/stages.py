@@ -1,7 +1,7 @@
 """The stages of adding, changing and scaling an instance group. Each looks first, acts at most once a tick, never sleeps.
 
 The world is the memory: a group that is there as asked is done, a count that is reached is done, and every write is preceded by a read.
-What SageMaker tells and takes is in ``ensure/groups.py``, what it is busy with in ``ensure/scaling.py``.
+What SageMaker tells and takes is in ``ensure/capacity/groups.py``, what it is busy with in ``ensure/capacity/scaling.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait, pace
 from instantstart.capabilities.capacity.groups import judging, rules, specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import addresses, arrivals, groups, labels, network, scaling
+from instantstart.ensure.capacity import arrivals, groups, labels, scaling
+from instantstart.ensure.networking import addresses, network
 from instantstart.ensure.sites import Site, site
 from instantstart.operations.declare import Run
 

@@ -13,7 +13,8 @@ from instantstart.capabilities.activity import ActiveOperation
 from instantstart.capabilities.capacity.groups import judging, specs
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import CapacityType
-from instantstart.ensure import arrivals, groups, hyperpod, karpenter, labels, network, plans, scaling
+from instantstart.ensure.capacity import arrivals, groups, hyperpod, karpenter, labels, plans, scaling
+from instantstart.ensure.networking import network
 from instantstart.ensure.sites import Site
 from instantstart.operations.record import ACTIVE
 

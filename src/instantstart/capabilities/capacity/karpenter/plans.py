@@ -11,9 +11,9 @@ from instantstart.capabilities.capacity.karpenter import pool_rules, rules, spec
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
-from instantstart.ensure import drains, karpenter, node_pools, nodes, scaling
+from instantstart.ensure.capacity import drains, karpenter, node_pools, nodes, scaling
+from instantstart.ensure.capacity.karpenter import NODE_CLAIM, NODE_CLASS, NODE_POOL
 from instantstart.ensure.findings import refusal
-from instantstart.ensure.karpenter import NODE_CLAIM, NODE_CLASS, NODE_POOL
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster, Resource
 

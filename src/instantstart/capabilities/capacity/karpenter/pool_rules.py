@@ -10,9 +10,9 @@ from typing import Any
 from instantstart.aws.session import Aws
 from instantstart.base import problems, quantities
 from instantstart.base.problems import Violation
-from instantstart.ensure import groups, karpenter, node_pools, offers, scaling
-from instantstart.ensure.karpenter import NODE_CLASS, NODE_POOL
-from instantstart.ensure.nodes import INSTANCE_TYPE, ZONE
+from instantstart.ensure.capacity import groups, karpenter, node_pools, offers, scaling
+from instantstart.ensure.capacity.karpenter import NODE_CLASS, NODE_POOL
+from instantstart.ensure.capacity.nodes import INSTANCE_TYPE, ZONE
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 

@@ -11,8 +11,9 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait
 from instantstart.capabilities.room import Room
-from instantstart.ensure import budgets, drains, groups, identity, karpenter, node_pools, scaling
-from instantstart.ensure.karpenter import NODE_CLAIM, NODE_CLASS, NODE_CLASS_GROUP, NODE_POOL, autoscaling_status
+from instantstart.ensure.capacity import budgets, drains, groups, karpenter, node_pools, scaling
+from instantstart.ensure.capacity.karpenter import NODE_CLAIM, NODE_CLASS, NODE_CLASS_GROUP, NODE_POOL, autoscaling_status
+from instantstart.ensure.iam import identity
 from instantstart.ensure.sites import site
 from instantstart.kube.client import KubeCluster, Resource
 from instantstart.operations.declare import Run

@@ -9,9 +9,10 @@ from typing import Any
 
 from instantstart.aws.session import Aws
 from instantstart.base import problems
-from instantstart.ensure import identity, karpenter, principals, scaling
+from instantstart.ensure.capacity import karpenter, scaling
+from instantstart.ensure.capacity.karpenter import autoscaling_status
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.karpenter import autoscaling_status
+from instantstart.ensure.iam import identity, principals
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 

@@ -9,8 +9,9 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.capacity.karpenter import rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import groups, identity, karpenter, node_pools, scaling
-from instantstart.ensure.karpenter import NODE_CLASS, NODE_POOL, autoscaling_status
+from instantstart.ensure.capacity import groups, karpenter, node_pools, scaling
+from instantstart.ensure.capacity.karpenter import NODE_CLASS, NODE_POOL, autoscaling_status
+from instantstart.ensure.iam import identity
 from instantstart.ensure.sites import Site, site
 from instantstart.kube.client import KubeCluster, Resource
 from instantstart.operations.declare import Run

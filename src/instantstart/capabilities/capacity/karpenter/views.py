@@ -10,9 +10,10 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.capabilities.capacity.karpenter import rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import karpenter, node_pools, nodes, sites
+from instantstart.ensure import sites
+from instantstart.ensure.capacity import karpenter, node_pools, nodes
+from instantstart.ensure.capacity.karpenter import NODE_CLAIM, NODE_CLASS, NODE_POOL, autoscaling_status
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.karpenter import NODE_CLAIM, NODE_CLASS, NODE_POOL, autoscaling_status
 from instantstart.kube.client import KubeCluster, Resource
 
 #: claims shown of one pool; the count tells of more

@@ -12,8 +12,10 @@ from instantstart.capabilities.capacity.nodes import rules
 from instantstart.capabilities.capacity.nodes.told import HyperPodEvent, HyperPodOperation, list_operations, read_events
 from instantstart.capabilities.capacity.nodes.views import NodeItem, _item, advice
 from instantstart.capabilities.room import Room
-from instantstart.ensure import drains, hyperpod, instances, nodes, pods, sites
-from instantstart.ensure.instances import Instance
+from instantstart.ensure import sites
+from instantstart.ensure.capacity import drains, hyperpod, instances, nodes
+from instantstart.ensure.capacity.instances import Instance
+from instantstart.ensure.installs import pods
 from instantstart.ensure.sites import Site
 from instantstart.kube import shapes
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from instantstart.ensure import nodes
-from instantstart.ensure.instances import NODE_PREFIX, Instance
+from instantstart.ensure.capacity import nodes
+from instantstart.ensure.capacity.instances import NODE_PREFIX, Instance
 from instantstart.kube import shapes
 
 #: after an ask whose answer was lost, this long (seconds of the world) is looked for a sign before it is asked again

@@ -14,9 +14,10 @@ from instantstart.capabilities.capacity.nodes.rules import Action, Facts
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
-from instantstart.ensure import drains, instances, sites
-from instantstart.ensure.drains import Work
-from instantstart.ensure.instances import Instance
+from instantstart.ensure import sites
+from instantstart.ensure.capacity import drains, instances
+from instantstart.ensure.capacity.drains import Work
+from instantstart.ensure.capacity.instances import Instance
 from instantstart.ensure.sites import Site
 from instantstart.operations.record import HOLDING
 from instantstart.store.records import OperationFilter

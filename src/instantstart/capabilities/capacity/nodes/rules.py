@@ -10,10 +10,10 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.base.problems import Violation
 from instantstart.capabilities.room import Room
-from instantstart.ensure import drains, hyperpod, instances, karpenter, nodes, offers
-from instantstart.ensure.drains import Work
-from instantstart.ensure.instances import Instance
-from instantstart.ensure.nodes import NodeView
+from instantstart.ensure.capacity import drains, hyperpod, instances, karpenter, nodes, offers
+from instantstart.ensure.capacity.drains import Work
+from instantstart.ensure.capacity.instances import Instance
+from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.sites import Site
 
 _PENDING_LABELS = {

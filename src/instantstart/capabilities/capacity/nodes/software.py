@@ -14,8 +14,8 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.capacity.nodes import rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import drains, hyperpod, instances
-from instantstart.ensure.instances import Instance
+from instantstart.ensure.capacity import drains, hyperpod, instances
+from instantstart.ensure.capacity.instances import Instance
 from instantstart.ensure.sites import Site, site
 from instantstart.operations.declare import Run
 

@@ -15,8 +15,8 @@ from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.capacity.nodes import judging, rules
 from instantstart.capabilities.capacity.nodes.judging import Before, Now, Phase, Verdict
 from instantstart.capabilities.room import Room
-from instantstart.ensure import drains, instances
-from instantstart.ensure.instances import Instance
+from instantstart.ensure.capacity import drains, instances
+from instantstart.ensure.capacity.instances import Instance
 from instantstart.ensure.sites import Site, site
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.declare import Cut, Run

@@ -15,8 +15,9 @@ from instantstart.base import problems
 from instantstart.capabilities import paging
 from instantstart.capabilities.capacity.nodes import rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import hyperpod_events, instances, sites
-from instantstart.ensure.rosters import Roster
+from instantstart.ensure import sites
+from instantstart.ensure.capacity import hyperpod_events, instances
+from instantstart.ensure.capacity.rosters import Roster
 from instantstart.ensure.sites import Site
 
 #: an operation that has ended does not change

@@ -13,10 +13,11 @@ from instantstart.base import problems
 from instantstart.base.problems import Violation
 from instantstart.capabilities.capacity.nodes import rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import hyperpod, nodes, sites
-from instantstart.ensure.instances import Instance
-from instantstart.ensure.nodes import NodeView
-from instantstart.ensure.rosters import Roster
+from instantstart.ensure import sites
+from instantstart.ensure.capacity import hyperpod, nodes
+from instantstart.ensure.capacity.instances import Instance
+from instantstart.ensure.capacity.nodes import NodeView
+from instantstart.ensure.capacity.rosters import Roster
 from instantstart.kube import shapes
 
 Health = Literal["healthy", "unhealthy", "recovering", "checking", "starting", "unknown"]

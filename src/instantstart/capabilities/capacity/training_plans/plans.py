@@ -9,7 +9,7 @@ from instantstart.base import problems
 from instantstart.capabilities.capacity.training_plans import rules, specs
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import plans
+from instantstart.ensure.capacity import plans
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from instantstart.capabilities.doors import (
     promise,
 )  # fmt: skip
 from instantstart.capabilities.planning import Plan
-from instantstart.ensure.plans import TrainingPlan
+from instantstart.ensure.capacity.plans import TrainingPlan
 from instantstart.operations.record import Operation
 
 router = APIRouter(tags=["capacity"])

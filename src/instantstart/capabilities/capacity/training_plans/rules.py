@@ -10,7 +10,7 @@ from typing import Any
 
 from instantstart.aws.session import Aws
 from instantstart.base import problems
-from instantstart.ensure import offers, plans
+from instantstart.ensure.capacity import offers, plans
 
 #: an offering is for HyperPod; others cannot be attached to a group
 _TARGETS = [plans.HYPERPOD]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.room import Room
-from instantstart.ensure import plans
+from instantstart.ensure.capacity import plans
 from instantstart.operations.declare import Run
 from instantstart.store.records import Repeat
 

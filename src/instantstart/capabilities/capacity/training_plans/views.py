@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from instantstart.aws.session import Aws
 from instantstart.base import problems
 from instantstart.capabilities.capacity.training_plans import rules
-from instantstart.ensure import plans
+from instantstart.ensure.capacity import plans
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,11 @@ from instantstart.capabilities.clusters.imports import rules
 from instantstart.capabilities.clusters.imports.specs import ImportCluster, ImportTarget, Switches
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import census, eks, hyperpod, network, sites, stacks
+from instantstart.ensure import eks, sites, stacks
+from instantstart.ensure.capacity import hyperpod
+from instantstart.ensure.clusters import census
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.networking import network
 from instantstart.ensure.sites import Site
 from instantstart.store.records import ClusterRow
 

@@ -12,10 +12,15 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.capabilities.clusters import stages
 from instantstart.capabilities.room import Room
-from instantstart.ensure import addons, census, eks, identity, network_plugin, offers, strangers
+from instantstart.ensure import eks
+from instantstart.ensure.capacity import offers
+from instantstart.ensure.clusters import census
 from instantstart.ensure.findings import Finding, Level
-from instantstart.ensure.releases import Role, is_ours, manager_of
-from instantstart.ensure.releases import identity as named
+from instantstart.ensure.iam import identity
+from instantstart.ensure.installs import addons, strangers
+from instantstart.ensure.installs.releases import Role, is_ours, manager_of
+from instantstart.ensure.installs.releases import identity as named
+from instantstart.ensure.networking import network_plugin
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 

@@ -8,7 +8,9 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.clusters.imports import rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import eks, identity, network_plugin
+from instantstart.ensure import eks
+from instantstart.ensure.iam import identity
+from instantstart.ensure.networking import network_plugin
 from instantstart.ensure.sites import site
 from instantstart.operations.declare import Run
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from instantstart.base import names
 from instantstart.capabilities.room import Room
-from instantstart.ensure import census
+from instantstart.ensure.clusters import census
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from instantstart.base import problems, trees
 from instantstart.capabilities.inference.calls import judging, objects, rules, specs
 from instantstart.capabilities.inference.calls.judging import Figures, Reader
 from instantstart.capabilities.room import Room
-from instantstart.ensure import endpoints, served, serving, serving_trouble, sites
-from instantstart.ensure.served import Served
+from instantstart.ensure import sites
+from instantstart.ensure.inference import endpoints, served, serving, serving_trouble
+from instantstart.ensure.inference.served import Served
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import Door, KubeCluster
 from instantstart.kube.proxying import Flow, Passage, flow

@@ -7,8 +7,8 @@ from typing import Any
 
 from instantstart.capabilities import server_asks
 from instantstart.capabilities.inference.deployments import specs
-from instantstart.ensure import servers, serving
-from instantstart.ensure.servers import Rollout, Server, Settled
+from instantstart.ensure.inference import servers, serving
+from instantstart.ensure.inference.servers import Rollout, Server, Settled
 
 Resource = dict[str, Any]
 #: what was settled when it was made: a repeat of the ask shall not change pods because a hub answers otherwise today

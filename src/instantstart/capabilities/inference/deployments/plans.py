@@ -13,10 +13,11 @@ from instantstart.capabilities import server_asks
 from instantstart.capabilities.inference.deployments import objects, removal, rules, specs, stages
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, commands, server_checks, servers
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.servers import Settled
-from instantstart.ensure.serving import ASKED
+from instantstart.ensure.inference import autoscalers, server_checks, servers
+from instantstart.ensure.inference.servers import Settled
+from instantstart.ensure.inference.serving import ASKED
+from instantstart.ensure.running import commands
 from instantstart.ensure.sites import Site
 
 

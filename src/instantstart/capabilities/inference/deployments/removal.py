@@ -8,8 +8,8 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.inference.deployments import specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, servers, serving
-from instantstart.ensure.releases import identity
+from instantstart.ensure.inference import autoscalers, servers, serving
+from instantstart.ensure.installs.releases import identity
 from instantstart.ensure.sites import site
 from instantstart.kube.client import KubeCluster, Propagation
 from instantstart.operations.declare import Run

@@ -1,4 +1,4 @@
-"""What must hold before a model is served: the server itself (ensure/server_checks.py), its name, its address, who scales it."""
+"""What must hold before a model is served: the server itself (ensure/inference/server_checks.py), its name, its address, who scales it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.capabilities.inference.deployments import specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, server_checks, servers, serving
-from instantstart.ensure.components import BALANCER_ROLE
 from instantstart.ensure.findings import Finding, invalid
+from instantstart.ensure.inference import autoscalers, server_checks, servers, serving
+from instantstart.ensure.managed.components import BALANCER_ROLE
 from instantstart.ensure.sites import Site
 
 _EVERYONE = frozenset({"0.0.0.0/0", "::/0"})

@@ -9,8 +9,10 @@ from typing import Any
 from instantstart.capabilities import paging
 from instantstart.capabilities.inference.deployments import objects, removal
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, commands, pending, servers, serving, serving_trouble, sites, workload_rollouts
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure import sites
+from instantstart.ensure.inference import autoscalers, servers, serving, serving_trouble, workload_rollouts
+from instantstart.ensure.running import commands, pending
+from instantstart.ensure.running.pending_words import Why
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 

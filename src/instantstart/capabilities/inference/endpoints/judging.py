@@ -8,7 +8,7 @@ from typing import Any
 
 from instantstart.base import problems, trees
 from instantstart.base.trees import Tree
-from instantstart.ensure import endpoints
+from instantstart.ensure.inference import endpoints
 
 Differences = dict[str, tuple[Any, Any]]
 _SHOWN = 300

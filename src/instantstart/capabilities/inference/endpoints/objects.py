@@ -12,8 +12,8 @@ from typing import Any
 from instantstart.base import names, trees
 from instantstart.base.trees import Tree
 from instantstart.capabilities.inference.endpoints import parts, rules
-from instantstart.ensure.endpoints import CONFIG, JUMPSTART, VERSION
-from instantstart.ensure.releases import MANAGED_BY, MANAGER
+from instantstart.ensure.inference.endpoints import CONFIG, JUMPSTART, VERSION
+from instantstart.ensure.installs.releases import MANAGED_BY, MANAGER
 
 _SHARED = (
     ("replicas", "replicas"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from instantstart.base import trees
 from instantstart.base.trees import Tree
-from instantstart.ensure.nodes import GPU
+from instantstart.ensure.capacity.nodes import GPU
 
 VOLUME = "model"
 TOKEN_KEY = "token"  # noqa: S105 - the key's name

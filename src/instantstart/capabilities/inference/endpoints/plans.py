@@ -12,8 +12,8 @@ from instantstart.capabilities.inference.endpoints import judging, objects, part
 from instantstart.capabilities.inference.endpoints.scene import Scene
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import endpoints
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.inference import endpoints
 from instantstart.ensure.sites import Site
 
 #: groups of settings by which the operator makes new replicas

@@ -8,8 +8,9 @@ from instantstart.base import problems, trees
 from instantstart.base.outcome import Done, Outcome, Wait, pace
 from instantstart.capabilities.inference.endpoints import specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import endpoints, events
-from instantstart.ensure.components import INFERENCE_NAMESPACE
+from instantstart.ensure.inference import endpoints
+from instantstart.ensure.managed.components import INFERENCE_NAMESPACE
+from instantstart.ensure.running import events
 from instantstart.ensure.sites import site
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.declare import Run

@@ -14,7 +14,7 @@ from instantstart.capabilities.inference.endpoints import judging, objects, part
 from instantstart.capabilities.inference.endpoints.judging import Seen
 from instantstart.capabilities.inference.endpoints.scene import Scene
 from instantstart.capabilities.room import Room
-from instantstart.ensure import endpoints
+from instantstart.ensure.inference import endpoints
 from instantstart.operations.record import OperationStatus
 from instantstart.store.records import OperationFilter
 

@@ -12,10 +12,11 @@ from typing import Any
 from instantstart.base import problems, trees
 from instantstart.base.trees import Tree
 from instantstart.capabilities.inference.endpoints import parts, triggers
-from instantstart.ensure import accelerators, serving
-from instantstart.ensure.accelerators import Offer, Share
-from instantstart.ensure.component_state import State, Status
+from instantstart.ensure.capacity import accelerators
+from instantstart.ensure.capacity.accelerators import Offer, Share
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.inference import serving
+from instantstart.ensure.managed.component_state import State, Status
 
 #: settings that are one value though they are mappings
 WHOLE = frozenset({"env"})

@@ -15,21 +15,14 @@ from instantstart.base import problems, trees
 from instantstart.base.trees import Tree
 from instantstart.capabilities.inference.endpoints import parts, rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import (
-    accelerators,
-    buckets,
-    component_reads,
-    component_state,
-    endpoints,
-    filesystems,
-    hyperpod,
-    metrics_workspace,
-    serving,
-)
-from instantstart.ensure import nodes as seen_nodes
-from instantstart.ensure.accelerators import Offer
+from instantstart.ensure.capacity import accelerators, hyperpod
+from instantstart.ensure.capacity import nodes as seen_nodes
+from instantstart.ensure.capacity.accelerators import Offer
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.inference import endpoints, serving
+from instantstart.ensure.managed import component_reads, component_state, metrics_workspace
 from instantstart.ensure.sites import Site
+from instantstart.ensure.storage import buckets, filesystems
 from instantstart.hub.client import Wanted
 from instantstart.kube import shapes
 from instantstart.kube.client import KubeCluster, Resource

@@ -10,9 +10,11 @@ from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.inference.endpoints import judging, objects, parts, rules
 from instantstart.capabilities.inference.endpoints.judging import Seen
 from instantstart.capabilities.room import Room
-from instantstart.ensure import endpoints, events, first_answers, pods, serving, serving_trouble, workloads
-from instantstart.ensure.components import INFERENCE_NAMESPACE
-from instantstart.ensure.first_answers import NoAnswer
+from instantstart.ensure.inference import endpoints, first_answers, serving, serving_trouble
+from instantstart.ensure.inference.first_answers import NoAnswer
+from instantstart.ensure.installs import pods, workloads
+from instantstart.ensure.managed.components import INFERENCE_NAMESPACE
+from instantstart.ensure.running import events
 from instantstart.ensure.sites import Site, site
 from instantstart.kube import shapes
 from instantstart.kube.client import Door, KubeCluster, Resources

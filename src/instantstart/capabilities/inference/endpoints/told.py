@@ -9,8 +9,9 @@ from typing import Any, Literal
 from instantstart.base import trees
 from instantstart.capabilities.inference.endpoints import judging
 from instantstart.capabilities.room import Room
-from instantstart.ensure import endpoints, events, serving_trouble
-from instantstart.ensure.pending_words import Why
+from instantstart.ensure.inference import endpoints, serving_trouble
+from instantstart.ensure.running import events
+from instantstart.ensure.running.pending_words import Why
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster, Resource, Resources
 

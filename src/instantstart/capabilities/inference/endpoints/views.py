@@ -13,7 +13,9 @@ from instantstart.capabilities.inference.endpoints.judging import ServedOtherwis
 from instantstart.capabilities.inference.endpoints.told import EndpointLink
 from instantstart.capabilities.paging import page
 from instantstart.capabilities.room import Room
-from instantstart.ensure import endpoints, events, serving, sites
+from instantstart.ensure import sites
+from instantstart.ensure.inference import endpoints, serving
+from instantstart.ensure.running import events
 from instantstart.kube.client import Resource
 from instantstart.operations.record import ACTIVE
 from instantstart.store.records import OperationFilter

@@ -7,9 +7,9 @@ from typing import Any
 
 from instantstart.capabilities import server_asks
 from instantstart.capabilities.inference.pools import specs
-from instantstart.ensure import pools, servers, serving
-from instantstart.ensure.servers import Rollout, Server, Settled
-from instantstart.ensure.serving import BUSINESS, DELETION_COST, POOL, UNASSIGNED, WORKERS, Marks
+from instantstart.ensure.inference import pools, servers, serving
+from instantstart.ensure.inference.servers import Rollout, Server, Settled
+from instantstart.ensure.inference.serving import BUSINESS, DELETION_COST, POOL, UNASSIGNED, WORKERS, Marks
 
 Resource = dict[str, Any]
 

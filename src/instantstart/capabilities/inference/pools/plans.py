@@ -10,9 +10,10 @@ from instantstart.capabilities import server_asks
 from instantstart.capabilities.inference.pools import objects, rules, specs, stages
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import commands, pool_guard, pools, server_checks, servers
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.releases import identity
+from instantstart.ensure.inference import pool_guard, pools, server_checks, servers
+from instantstart.ensure.installs.releases import identity
+from instantstart.ensure.running import commands
 from instantstart.ensure.sites import Site
 
 

@@ -6,7 +6,7 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.inference.pools import rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, pool_guard, pools, serving
+from instantstart.ensure.inference import autoscalers, pool_guard, pools, serving
 from instantstart.ensure.sites import site
 from instantstart.kube.client import Propagation
 from instantstart.operations.declare import Run

@@ -27,7 +27,7 @@ from instantstart.capabilities.inference.pools import plans, rules, specs, views
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.serving_doors import Cursor, Limit, NamePath, NamespacePath, OnlyNamespace
-from instantstart.ensure import pools, serving
+from instantstart.ensure.inference import pools, serving
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.record import Operation
 

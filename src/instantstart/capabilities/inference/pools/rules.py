@@ -9,9 +9,9 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.capabilities.inference.pools import specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, pools, server_checks
 from instantstart.ensure.findings import Finding, invalid
-from instantstart.ensure.serving import RETIRING, UNASSIGNED
+from instantstart.ensure.inference import autoscalers, pools, server_checks
+from instantstart.ensure.inference.serving import RETIRING, UNASSIGNED
 from instantstart.ensure.sites import Site
 from instantstart.kube.client import KubeCluster
 

@@ -8,8 +8,8 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.inference.pools import objects, rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import first_answers, pool_guard, pools, server_checks, serving, serving_budgets, workload_rollouts
-from instantstart.ensure.servers import Settled
+from instantstart.ensure.inference import first_answers, pool_guard, pools, server_checks, serving, serving_budgets, workload_rollouts
+from instantstart.ensure.inference.servers import Settled
 from instantstart.ensure.sites import site
 from instantstart.kube.client import Door, KubeCluster
 from instantstart.operations.declare import Run

@@ -9,7 +9,9 @@ from typing import Any
 from instantstart.capabilities import paging
 from instantstart.capabilities.inference.pools import objects
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, commands, pending, pool_guard, pools, serving, sites
+from instantstart.ensure import sites
+from instantstart.ensure.inference import autoscalers, pool_guard, pools, serving
+from instantstart.ensure.running import commands, pending
 from instantstart.kube.client import KubeCluster
 
 Resource = dict[str, Any]

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from instantstart.capabilities.inference.routers import specs
-from instantstart.ensure import pod_shapes, serving
-from instantstart.ensure.serving import METRICS_PORT_NAME, PORT_NAME, Marks
-from instantstart.ensure.targets import Target
+from instantstart.ensure.inference import serving
+from instantstart.ensure.inference.serving import METRICS_PORT_NAME, PORT_NAME, Marks
+from instantstart.ensure.inference.targets import Target
+from instantstart.ensure.running import pod_shapes
 
 Resource = dict[str, Any]
 _RBAC = "rbac.authorization.k8s.io"

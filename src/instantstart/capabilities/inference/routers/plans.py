@@ -9,9 +9,10 @@ from instantstart.base import problems
 from instantstart.capabilities.inference.routers import objects, rules, specs
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import commands, serving
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.releases import identity
+from instantstart.ensure.inference import serving
+from instantstart.ensure.installs.releases import identity
+from instantstart.ensure.running import commands
 from instantstart.ensure.sites import Site
 
 

@@ -9,10 +9,11 @@ from typing import Any
 from instantstart.base import names, problems, quantities
 from instantstart.capabilities.inference.routers import specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import images, pools, serving, targets
 from instantstart.ensure.findings import Finding, invalid
+from instantstart.ensure.inference import pools, serving, targets
+from instantstart.ensure.inference.targets import Target
 from instantstart.ensure.sites import Site
-from instantstart.ensure.targets import Target
+from instantstart.ensure.storage import images
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.inference.routers import objects, rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, first_answers, serving, targets, workload_rollouts
-from instantstart.ensure.releases import identity
+from instantstart.ensure.inference import autoscalers, first_answers, serving, targets, workload_rollouts
+from instantstart.ensure.installs.releases import identity
 from instantstart.ensure.sites import site
 from instantstart.kube.client import Door, Propagation
 from instantstart.operations.declare import Run

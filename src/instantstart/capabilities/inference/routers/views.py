@@ -12,7 +12,9 @@ from instantstart.base import problems
 from instantstart.capabilities import paging
 from instantstart.capabilities.inference.routers import objects
 from instantstart.capabilities.room import Room
-from instantstart.ensure import job_pods, pending, serving, sites, targets
+from instantstart.ensure import sites
+from instantstart.ensure.inference import serving, targets
+from instantstart.ensure.running import job_pods, pending
 from instantstart.kube.client import Door, KubeCluster
 
 Resource = dict[str, Any]

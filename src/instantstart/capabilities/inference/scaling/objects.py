@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from instantstart.capabilities.inference.scaling import specs
-from instantstart.ensure import autoscalers, load_queries, serving
-from instantstart.ensure.metric_queries import Source
-from instantstart.ensure.serving import Marks
-from instantstart.ensure.targets import Target
+from instantstart.ensure.inference import autoscalers, load_queries, serving
+from instantstart.ensure.inference.metric_queries import Source
+from instantstart.ensure.inference.serving import Marks
+from instantstart.ensure.inference.targets import Target
 
 Resource = dict[str, Any]
 #: KEDA: after so many failed looks the number of pods is held where it is, and never below the fewest

@@ -9,10 +9,10 @@ from instantstart.base import problems
 from instantstart.capabilities.inference.scaling import objects, rules, specs
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, load_queries, serving
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.metric_queries import Sample
-from instantstart.ensure.releases import identity
+from instantstart.ensure.inference import autoscalers, load_queries, serving
+from instantstart.ensure.inference.metric_queries import Sample
+from instantstart.ensure.installs.releases import identity
 from instantstart.ensure.sites import Site
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.capabilities.inference.scaling import specs
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, load_queries, metric_queries, pools, serving, targets
-from instantstart.ensure.components import KEDA_ROLE
 from instantstart.ensure.findings import Finding, invalid
-from instantstart.ensure.metric_queries import Sample, Source
+from instantstart.ensure.inference import autoscalers, load_queries, metric_queries, pools, serving, targets
+from instantstart.ensure.inference.metric_queries import Sample, Source
+from instantstart.ensure.inference.targets import Target
+from instantstart.ensure.managed.components import KEDA_ROLE
 from instantstart.ensure.sites import Site
-from instantstart.ensure.targets import Target
 from instantstart.kube.client import KubeCluster
 
 

@@ -8,7 +8,7 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.inference.scaling import objects, rules
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, load_queries, serving
+from instantstart.ensure.inference import autoscalers, load_queries, serving
 from instantstart.ensure.sites import site
 from instantstart.operations.declare import Run
 

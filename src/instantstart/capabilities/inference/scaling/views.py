@@ -9,7 +9,8 @@ from instantstart.base import problems
 from instantstart.capabilities import paging
 from instantstart.capabilities.inference.scaling import objects, stages
 from instantstart.capabilities.room import Room
-from instantstart.ensure import autoscalers, load_queries, serving, sites
+from instantstart.ensure import sites
+from instantstart.ensure.inference import autoscalers, load_queries, serving
 from instantstart.kube.client import KubeCluster
 
 Resource = dict[str, Any]

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 from instantstart.base import patterns
 from instantstart.capabilities.doors import ClusterPath, RoomDep, Viewer
 from instantstart.capabilities.inference.served import views
-from instantstart.ensure import served
+from instantstart.ensure.inference import served
 
 router = APIRouter(tags=["inference"])
 

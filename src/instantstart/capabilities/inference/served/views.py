@@ -10,10 +10,12 @@ from typing import Literal
 from instantstart.base import problems
 from instantstart.capabilities.paging import page
 from instantstart.capabilities.room import Room
-from instantstart.ensure import events, served, serving_trouble, sites
-from instantstart.ensure.meters import Measured, Sample
-from instantstart.ensure.pending_words import Why
-from instantstart.ensure.served import Path, Served
+from instantstart.ensure import sites
+from instantstart.ensure.inference import served, serving_trouble
+from instantstart.ensure.inference.meters import Measured, Sample
+from instantstart.ensure.inference.served import Path, Served
+from instantstart.ensure.running import events
+from instantstart.ensure.running.pending_words import Why
 from instantstart.ensure.sites import Site
 from instantstart.kube import shapes
 from instantstart.kube.client import Resource

@@ -10,8 +10,8 @@ from typing import Any
 from instantstart.base import names
 from instantstart.capabilities.storage.downloads import specs
 from instantstart.capabilities.storage.downloads.rules import TOKEN_KEY
-from instantstart.ensure import recipes
-from instantstart.ensure.releases import MANAGED_BY, MANAGER
+from instantstart.ensure.installs.releases import MANAGED_BY, MANAGER
+from instantstart.ensure.training import recipes
 
 CONTAINER = "download"
 SCRIPT = "download/fetch.py"

@@ -11,11 +11,12 @@ from typing import Any
 from instantstart.base import problems, quantities
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.downloads import specs
-from instantstart.ensure import images, karpenter
+from instantstart.ensure.capacity import karpenter
 from instantstart.ensure.findings import Finding, Level
-from instantstart.ensure.releases import MANAGED_BY, MANAGER
+from instantstart.ensure.installs.releases import MANAGED_BY, MANAGER
 from instantstart.ensure.sites import Site
-from instantstart.ensure.volumes import DRIVER
+from instantstart.ensure.storage import images
+from instantstart.ensure.storage.volumes import DRIVER
 from instantstart.hub.client import HubFile, Repository, Wanted
 
 TOKEN_KEY = "token"  # noqa: S105 - the key's name

@@ -9,7 +9,7 @@ from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.downloads import objects, rules
-from instantstart.ensure import pods
+from instantstart.ensure.installs import pods
 from instantstart.ensure.sites import site
 from instantstart.kube import shapes
 from instantstart.kube.client import KubeCluster, LogQuery, Propagation

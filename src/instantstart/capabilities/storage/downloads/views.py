@@ -12,7 +12,8 @@ from instantstart.aws.session import Aws
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.downloads import specs
-from instantstart.ensure import outside, sites
+from instantstart.ensure import sites
+from instantstart.ensure.storage import outside
 from instantstart.operations.record import Operation, OperationStatus
 from instantstart.store.records import OperationFilter
 

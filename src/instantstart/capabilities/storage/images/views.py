@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from instantstart.capabilities.paging import page
 from instantstart.capabilities.room import Room
-from instantstart.ensure import images, sites
+from instantstart.ensure import sites
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.storage import images
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from instantstart.base import problems
 from instantstart.capabilities import paging
 from instantstart.capabilities.room import Room
-from instantstart.ensure import buckets, sites
+from instantstart.ensure import sites
+from instantstart.ensure.storage import buckets
 
 LINK_SECONDS = 300
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.volumes import removal, rules, specs
-from instantstart.ensure import volumes
 from instantstart.ensure.findings import refusal
 from instantstart.ensure.sites import Site
+from instantstart.ensure.storage import volumes
 
 
 def plan_s3(room: Room, where: Site, ask: specs.AddS3Volume) -> Plan:

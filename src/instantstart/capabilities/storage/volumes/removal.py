@@ -8,8 +8,8 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.volumes import rules, specs
-from instantstart.ensure import filesystems, volumes
 from instantstart.ensure.sites import Site, site
+from instantstart.ensure.storage import filesystems, volumes
 from instantstart.operations.declare import Run
 
 

@@ -9,11 +9,13 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.volumes import specs
-from instantstart.ensure import buckets, filesystems, hyperpod, network, nodes
-from instantstart.ensure.filesystems import FileSystem
+from instantstart.ensure.capacity import hyperpod, nodes
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.networking import network
 from instantstart.ensure.sites import Site
-from instantstart.ensure.volumes import DRIVER, LUSTRE_DRIVER, LustreVolume, S3Volume, Volume
+from instantstart.ensure.storage import buckets, filesystems
+from instantstart.ensure.storage.filesystems import FileSystem
+from instantstart.ensure.storage.volumes import DRIVER, LUSTRE_DRIVER, LustreVolume, S3Volume, Volume
 
 #: all file systems that we make in a region together may have this much: a wrong number in a form is not paid for
 MOST_GIB = 96_000

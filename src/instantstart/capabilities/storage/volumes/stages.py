@@ -6,9 +6,9 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.volumes import rules, specs
-from instantstart.ensure import buckets, filesystems, s3_driver, volumes
 from instantstart.ensure.findings import refusal
 from instantstart.ensure.sites import site
+from instantstart.ensure.storage import buckets, filesystems, s3_driver, volumes
 from instantstart.operations.declare import Run
 
 

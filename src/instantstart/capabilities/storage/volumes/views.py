@@ -10,9 +10,10 @@ from instantstart.base import problems
 from instantstart.capabilities.paging import Page, page
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.storage.volumes import rules
-from instantstart.ensure import filesystems, sites, volumes
-from instantstart.ensure.releases import is_ours
-from instantstart.ensure.volumes import DRIVER, LUSTRE_DRIVER
+from instantstart.ensure import sites
+from instantstart.ensure.installs.releases import is_ours
+from instantstart.ensure.storage import filesystems, volumes
+from instantstart.ensure.storage.volumes import DRIVER, LUSTRE_DRIVER
 
 Kind = Literal["s3", "fsx", "other"]
 _KINDS: dict[str, Kind] = {DRIVER: "s3", LUSTRE_DRIVER: "fsx"}

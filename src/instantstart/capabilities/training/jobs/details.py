@@ -11,9 +11,11 @@ from instantstart.base import problems
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.jobs import objects, plans
 from instantstart.capabilities.training.jobs.views import Briefs, TrainingJobItem, as_briefs, is_ready, item_of, template_of
-from instantstart.ensure import job_pods, job_reasons, job_states, pending, pending_reads, sites
-from instantstart.ensure.job_states import Budget, Held
-from instantstart.ensure.pending_words import Why, short
+from instantstart.ensure import sites
+from instantstart.ensure.running import job_pods, pending, pending_reads
+from instantstart.ensure.running.pending_words import Why, short
+from instantstart.ensure.training import job_reasons, job_states
+from instantstart.ensure.training.job_states import Budget, Held
 from instantstart.kube.client import KubeCluster
 
 _EVENTS_SHOWN, _PODS_SHOWN = 50, 500

@@ -15,8 +15,10 @@ from instantstart.base import names, quantities
 from instantstart.capabilities.training.jobs import rules
 from instantstart.capabilities.training.jobs.rules import Settled
 from instantstart.capabilities.training.jobs.specs import Elastic, LogRule, Recovery, SubmitTrainingJob
-from instantstart.ensure import job_pods, nodes, pod_shapes, recipe_scripts
-from instantstart.ensure.pod_shapes import Placement, Shape
+from instantstart.ensure.capacity import nodes
+from instantstart.ensure.running import job_pods, pod_shapes
+from instantstart.ensure.running.pod_shapes import Placement, Shape
+from instantstart.ensure.training import recipe_scripts
 
 COMPONENT = "training-job"
 #: on the object: the ask as JSON

@@ -14,9 +14,10 @@ from instantstart.base.problems import Violation
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.jobs import judging, objects, rules, scene, specs
-from instantstart.ensure import job_pods, job_states
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.running import job_pods
 from instantstart.ensure.sites import Site
+from instantstart.ensure.training import job_states
 from instantstart.kube.client import KubeCluster
 from instantstart.operations.record import TERMINAL
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.room import Room
-from instantstart.ensure import job_pods
+from instantstart.ensure.running import job_pods
 from instantstart.ensure.sites import site
 from instantstart.kube.client import Propagation
 from instantstart.operations.declare import Run

@@ -26,8 +26,8 @@ from instantstart.capabilities.doors import (
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.training.jobs import details, judging, plans, specs, views
 from instantstart.ensure import sites
-from instantstart.ensure.job_states import Status
 from instantstart.ensure.sites import Site
+from instantstart.ensure.training.job_states import Status
 from instantstart.operations.record import Operation
 
 router = APIRouter(tags=["training"])

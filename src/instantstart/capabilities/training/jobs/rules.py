@@ -14,11 +14,13 @@ from typing import Any
 from instantstart.base import quantities
 from instantstart.base.problems import Violation
 from instantstart.capabilities.training.jobs.specs import SubmitTrainingJob
-from instantstart.ensure import accelerators, disclosures, nodes, recipe_scripts
-from instantstart.ensure.accelerators import Offer, Share, Sizing
+from instantstart.ensure.capacity import accelerators, nodes
+from instantstart.ensure.capacity.accelerators import Offer, Share, Sizing
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.pending_places import Place
-from instantstart.ensure.recipe_specs import ON, config_of
+from instantstart.ensure.running import disclosures
+from instantstart.ensure.running.pending_places import Place
+from instantstart.ensure.training import recipe_scripts
+from instantstart.ensure.training.recipe_specs import ON, config_of
 
 #: KubeRay keeps room for the suffixes of its services (kuberay 1.7: 47 for a job, whose cluster bears a longer name)
 _NAME_LIMITS = {"pytorch": 50, "ray_job": 47, "ray_cluster": 52}

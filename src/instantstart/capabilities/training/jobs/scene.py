@@ -11,10 +11,12 @@ from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.jobs import rules
 from instantstart.capabilities.training.jobs.rules import Facts, Settled
 from instantstart.capabilities.training.jobs.specs import SubmitTarget
-from instantstart.ensure import accelerators, hyperpod, images, job_pods, nodes, pending_reads
+from instantstart.ensure.capacity import accelerators, hyperpod, nodes
 from instantstart.ensure.findings import Finding
-from instantstart.ensure.pending_places import Place
+from instantstart.ensure.running import job_pods, pending_reads
+from instantstart.ensure.running.pending_places import Place
 from instantstart.ensure.sites import Site
+from instantstart.ensure.storage import images
 from instantstart.kube.client import KubeCluster
 
 LOCAL_QUEUE, QUEUE_PRIORITY = "kueue.x-k8s.io/v1beta1/LocalQueue", "kueue.x-k8s.io/v1beta1/WorkloadPriorityClass"

@@ -12,8 +12,8 @@ from pydantic import Field, StringConstraints
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, InstanceType, Namespace, Target
-from instantstart.ensure.recipe_specs import ON, Recipe
-from instantstart.ensure.tracking import SERVICE_ACCOUNT
+from instantstart.ensure.mlflow.tracking import SERVICE_ACCOUNT
+from instantstart.ensure.training.recipe_specs import ON, Recipe
 
 JobKind = Literal["pytorch", "ray_job", "ray_cluster"]
 IfExists = Literal["refuse", "version", "replace"]

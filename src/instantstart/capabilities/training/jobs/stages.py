@@ -9,8 +9,10 @@ from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.jobs import judging, objects, rules, scene
 from instantstart.capabilities.training.jobs.rules import Settled
-from instantstart.ensure import job_pods, job_states, pending_reads, workloads
+from instantstart.ensure.installs import workloads
+from instantstart.ensure.running import job_pods, pending_reads
 from instantstart.ensure.sites import Site, site
+from instantstart.ensure.training import job_states
 from instantstart.kube.client import KubeCluster, Propagation
 from instantstart.operations.declare import Run
 

@@ -11,11 +11,14 @@ from instantstart.base import problems, quantities
 from instantstart.capabilities import paging
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.jobs import objects
-from instantstart.ensure import job_pods, job_states, nodes, sites
-from instantstart.ensure.job_states import State, Status
-from instantstart.ensure.nodes import EFA
-from instantstart.ensure.pending_words import short
-from instantstart.ensure.releases import MANAGED_BY, MANAGER
+from instantstart.ensure import sites
+from instantstart.ensure.capacity import nodes
+from instantstart.ensure.capacity.nodes import EFA
+from instantstart.ensure.installs.releases import MANAGED_BY, MANAGER
+from instantstart.ensure.running import job_pods
+from instantstart.ensure.running.pending_words import short
+from instantstart.ensure.training import job_states
+from instantstart.ensure.training.job_states import State, Status
 from instantstart.kube.briefs import PodBrief
 from instantstart.kube.client import KubeCluster
 

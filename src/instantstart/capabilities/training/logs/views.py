@@ -11,7 +11,9 @@ from typing import Any
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.logs.specs import LogsAsk, Resumed
-from instantstart.ensure import endpoints, job_pods, sites
+from instantstart.ensure import sites
+from instantstart.ensure.inference import endpoints
+from instantstart.ensure.running import job_pods
 from instantstart.kube import shapes
 from instantstart.kube.client import KubeCluster, LogQuery
 from instantstart.kube.log_lines import Sieve, text_of, tidy

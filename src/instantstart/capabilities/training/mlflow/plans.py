@@ -9,10 +9,13 @@ from instantstart.base import problems
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.mlflow import rules, specs
-from instantstart.ensure import principals, sites, tracking, tracking_access
+from instantstart.ensure import sites
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.iam import principals
+from instantstart.ensure.identity_chains import tracking_access
+from instantstart.ensure.mlflow import tracking
+from instantstart.ensure.mlflow.tracking import Server, TrackingKind
 from instantstart.ensure.sites import Site
-from instantstart.ensure.tracking import Server, TrackingKind
 
 
 def plan_create(where: Site, target: specs.CreateTarget) -> Plan:

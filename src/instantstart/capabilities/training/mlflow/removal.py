@@ -6,11 +6,14 @@ from instantstart.base import problems
 from instantstart.base.outcome import Done, Outcome, Wait
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.mlflow import rules
-from instantstart.ensure import eks, identity, tracking, tracking_access
-from instantstart.ensure.chain_steps import Hands
-from instantstart.ensure.chains import Ground
+from instantstart.ensure import eks
+from instantstart.ensure.iam import identity
+from instantstart.ensure.identity_chains import tracking_access
+from instantstart.ensure.identity_chains.chain_steps import Hands
+from instantstart.ensure.identity_chains.chains import Ground
+from instantstart.ensure.mlflow import tracking
+from instantstart.ensure.mlflow.tracking import Server, TrackingKind
 from instantstart.ensure.sites import Site, site
-from instantstart.ensure.tracking import Server, TrackingKind
 from instantstart.operations.declare import Run
 
 

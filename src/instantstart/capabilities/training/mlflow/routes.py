@@ -30,7 +30,7 @@ from instantstart.capabilities.doors import (
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.training.mlflow import plans, rules, specs, told, views
 from instantstart.ensure import sites
-from instantstart.ensure.tracking import TrackingKind
+from instantstart.ensure.mlflow.tracking import TrackingKind
 from instantstart.operations.record import Operation
 
 router = APIRouter(tags=["training"])

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.mlflow import specs
-from instantstart.ensure import buckets, sites, tracking, tracking_access
+from instantstart.ensure import sites
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.identity_chains import tracking_access
+from instantstart.ensure.mlflow import tracking
+from instantstart.ensure.mlflow.tracking import Server, TrackingKind
 from instantstart.ensure.sites import Site
-from instantstart.ensure.tracking import Server, TrackingKind
+from instantstart.ensure.storage import buckets
 
 #: what the other account's role must allow on a tracking server, and nothing more; an app has one action for all
 _SHARING_ACTIONS = (

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from instantstart.base import patterns
 from instantstart.capabilities.vocabulary import Ask, Namespace, Target
-from instantstart.ensure.tracking import TrackingKind
+from instantstart.ensure.mlflow.tracking import TrackingKind
 
 Name = Annotated[
     str,

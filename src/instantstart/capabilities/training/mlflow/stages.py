@@ -12,14 +12,18 @@ from instantstart.base import names, problems
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.mlflow import rules, specs
-from instantstart.ensure import buckets, chain_links, chain_steps, eks, identity, mlflow_copies, principals, tracking, tracking_access
-from instantstart.ensure.chain_steps import Hands
-from instantstart.ensure.chains import Chain, Ground
-from instantstart.ensure.identity import Role
-from instantstart.ensure.mlflow_api import Experiment, Mlflow
-from instantstart.ensure.mlflow_copies import Way
+from instantstart.ensure import eks
+from instantstart.ensure.iam import identity, principals
+from instantstart.ensure.iam.identity import Role
+from instantstart.ensure.identity_chains import chain_links, chain_steps, tracking_access
+from instantstart.ensure.identity_chains.chain_steps import Hands
+from instantstart.ensure.identity_chains.chains import Chain, Ground
+from instantstart.ensure.mlflow import mlflow_copies, tracking
+from instantstart.ensure.mlflow.mlflow_api import Experiment, Mlflow
+from instantstart.ensure.mlflow.mlflow_copies import Way
+from instantstart.ensure.mlflow.tracking import Server, TrackingKind
 from instantstart.ensure.sites import Site, site
-from instantstart.ensure.tracking import Server, TrackingKind
+from instantstart.ensure.storage import buckets
 from instantstart.operations.declare import Run
 
 _SERVER_TYPICAL, _APP_TYPICAL = 1200.0, 120.0

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from instantstart.ensure.mlflow_api import Experiment, Point, Run
+from instantstart.ensure.mlflow.mlflow_api import Experiment, Point, Run
 
 _TEXT_LIMIT = 500
 #: metrics that tell how fast a training is, the first that is there: name, unit

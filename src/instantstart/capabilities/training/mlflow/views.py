@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from instantstart.base import problems
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.training.mlflow import rules, told
-from instantstart.ensure import chain_links, chains, eks, sites, tracking, tracking_access
-from instantstart.ensure.chain_links import Link
-from instantstart.ensure.chain_steps import Hands
-from instantstart.ensure.chains import Ground
-from instantstart.ensure.mlflow_api import Mlflow, Run, Search
+from instantstart.ensure import eks, sites
+from instantstart.ensure.identity_chains import chain_links, chains, tracking_access
+from instantstart.ensure.identity_chains.chain_links import Link
+from instantstart.ensure.identity_chains.chain_steps import Hands
+from instantstart.ensure.identity_chains.chains import Ground
+from instantstart.ensure.mlflow import tracking
+from instantstart.ensure.mlflow.mlflow_api import Mlflow, Run, Search
+from instantstart.ensure.mlflow.tracking import Server, TrackingKind
 from instantstart.ensure.sites import Site
-from instantstart.ensure.tracking import Server, TrackingKind
 
 _READERS = 8
 #: the longest that SageMaker gives

@@ -13,8 +13,8 @@ from pydantic.fields import FieldInfo
 from instantstart.base import problems
 from instantstart.base.problems import Violation
 from instantstart.capabilities.room import Room
-from instantstart.ensure import recipe_scripts
-from instantstart.ensure.recipe_specs import FORMS, ON, RecipeForm
+from instantstart.ensure.training import recipe_scripts
+from instantstart.ensure.training.recipe_specs import FORMS, ON, RecipeForm
 from instantstart.store.records import FormRow
 
 MOST_FORMS, _LARGEST_BYTES = 200, 100_000

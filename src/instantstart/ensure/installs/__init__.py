@@ -1,0 +1,1 @@
+"""What is put into a cluster and kept right there: releases of manifests, bundles, EKS add-ons, and how their workloads are."""

@@ -1,0 +1,1 @@
+"""Address ranges, subnets, security groups, the network plugin, and what Kubernetes leaves in a VPC."""

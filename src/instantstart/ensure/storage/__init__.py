@@ -1,0 +1,1 @@
+"""Buckets, file systems, container images, and volumes on them."""
