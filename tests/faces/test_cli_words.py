@@ -222,9 +222,7 @@ def test_a_child_that_the_demo_ends_itself_is_no_loss(monkeypatch: pytest.Monkey
         assert guard.lost is None
 
 
-@pytest.mark.parametrize(
-    "words", [["token", "revoke"], ["session", "revoke"], ["operation", "get"], ["diagnose", "node"], ["diagnose", "endpoint"]]
-)
+@pytest.mark.parametrize("words", [["session", "revoke", "--yes"], ["operation", "get"], ["diagnose", "node"], ["diagnose", "endpoint"]])
 def test_a_name_is_one_part_of_the_address(words: list[str], run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 

@@ -37,9 +37,9 @@ def admitted(room: Room, target: T) -> T:
     While AWS is busy, the operation asks again by itself.
     """
     where = sites.site(room, target)
-    if target.tag in activity.active(room) or hyperpod.find_cluster(where.aws, where.hyperpod_cluster):
-        return target
     try:
+        if target.tag in activity.active(room) or hyperpod.find_cluster(where.aws, where.hyperpod_cluster):
+            return target
         refused = refusal(stages.judge(room, where, target)[1])
     except problems.Busy:
         return target

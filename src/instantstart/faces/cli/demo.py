@@ -77,6 +77,10 @@ def demo(
     raise typer.Exit(status)
 
 
+#: not SIGINT, which is ignored in a demo that a script has put into the background
+_LOST = signal.SIGUSR2
+
+
 class Guard:
     """Looks after the children: when one ends before the demo does, the demo ends and says which and why."""
 
@@ -101,12 +105,15 @@ class Guard:
             self._watched = [each for each in self._watched if each is not process]
 
     def __enter__(self) -> Guard:
+        self._before = signal.signal(_LOST, signal.default_int_handler)
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         """Raises Broken ``demo.process_ended`` for what the death of a child interrupted."""
         self._over.set()
+        self._thread.join()
+        signal.signal(_LOST, self._before)
         if isinstance(error, KeyboardInterrupt) and self._lost is not None:
             raise self._problem(self._lost) from None
 
@@ -114,7 +121,7 @@ class Guard:
         while not self._over.wait(_GUARD_SECONDS):
             self._lost = next((each for each in self._watched if each.child.poll() is not None), None)
             if self._lost is not None:
-                os.kill(os.getpid(), signal.SIGINT)  # whatever the demo waits for ends now
+                os.kill(os.getpid(), _LOST)  # whatever the demo waits for ends now
                 return
 
     def _problem(self, lost: Process) -> problems.Broken:
