@@ -98,16 +98,24 @@ def by_tools(ground: Ground, token: str) -> dict[str, str]:
             httpx2.AsyncClient(headers=headers, timeout=60) as http,
             Client(streamable_http_client(f"{ground.url}/mcp?toolsets=all", http_client=http)) as client,
         ):
+            takes = {tool.name: dict(tool.input_schema.get("properties", {})) for tool in (await client.list_tools()).tools}
             for tool in catalog.TOOLS:
-                arguments = {"breach": 1, "cluster": _NOWHERE}
+                arguments = _spoiled(takes[tool.name])
                 document = (await client.call_tool(tool.name, arguments)).structured_content or {}
-                if document.get("code") == "request.invalid" and "required" in str(document) and "/breach" not in str(document):
+                if document.get("code") == "request.invalid" and "required" in str(document):
                     arguments |= {f["pointer"][1:]: "nobody" for f in document["fields"]}
                     document = (await client.call_tool(tool.name, arguments)).structured_content or {}
                 told[f"mcp {tool.name}"] = verdict(0, str(document.get("code", "")))
 
     anyio.run(ask)
     return told
+
+
+def _spoiled(takes: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments that no tool of these would act on: a cluster that is none, and a value of a wrong type. The role is judged before them."""
+    where = {"cluster": _NOWHERE} if "cluster" in takes else {}
+    simple = [name for name, told in takes.items() if name != "cluster" and told.get("type") in ("string", "integer", "boolean", "array")]
+    return where | {name: {"breach": 1} for name in simple[:1]}
 
 
 def commands() -> Iterator[tuple[str, Any]]:

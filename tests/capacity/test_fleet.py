@@ -408,7 +408,7 @@ def test_the_command_line_shows_the_fleet_and_what_waits(
     assert len(shown.out.splitlines()) == 4
     assert "There are more" in shown.err
     assert cli.run(["fleet", "pending", crowd, "--group", "-"]) == 2
-    assert "/query/group" in capsys.readouterr().err
+    assert "group must have letters" in capsys.readouterr().err
 
 
 def test_what_sagemaker_knows_of_a_group_stands_beside_its_nodes(door: Door, standing: Job) -> None:

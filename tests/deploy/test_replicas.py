@@ -231,6 +231,12 @@ def test_a_replica_of_an_older_version_refuses_and_one_that_was_overtaken_says_t
             assert "Traceback" not in told.stderr
         finally:
             connection.execute("UPDATE alembic_version SET version_num = %s", mine)
+    for each in site.replicas:  # they have stepped back for good, since they gave their names away: an orchestrator replaces them
+        each.kill()
+    for each in site.replicas:
+        each.begin()
+    for each in site.replicas:
+        each.await_start()
     assert [each.is_ready() for each in site.replicas] == [True, True]
 
 

@@ -273,7 +273,7 @@ def test_the_command_line_shows_lines_that_do_nothing_to_the_terminal(
     assert cli.run(["logs", "talk-a", "-f", "-p", *IN]) == 2
     assert cli.run(["logs", "none", *IN]) == 2
     assert cli.run(["logs", *IN]) == 2
-    assert "/query/pod" in capsys.readouterr().err
+    assert "Say whose logs" in capsys.readouterr().err
 
 
 def test_following_prints_in_the_order_of_time_and_says_what_happened(capsys: pytest.CaptureFixture[str]) -> None:

@@ -216,9 +216,13 @@ class Station:
         return ground
 
     def _make(self, key: tuple[str, ...]) -> None:
-        """Make a world from the nearest one that stands, and keep it. The first is the empty one: the sandbox has just been started."""
+        """Make a world from the nearest one that stands, and keep it. The empty one has no past."""
         rows: list[ClusterRow] = []
-        if key:
+        if not key:
+            if self.sandbox.child is None or self.sandbox.child.poll() is not None:
+                self.start(1.0)
+            self.sandbox.admin("reset")
+        else:
             nearest = next((known for n in range(len(key) - 1, 0, -1) if (known := key[:n]) in self._made), ())
             ground = self.ground(nearest)
             ground.make(key[len(nearest) :])

@@ -20,6 +20,8 @@ from instantstart.ensure.networking import network_plugin
 from instantstart.ensure.sites import Site
 from instantstart.ensure.storage import filesystems
 
+#: findings about the words of a request, which no retry will make right
+_OF_THE_ASK = frozenset({"kubernetes_version", "instance_type", "zone", "subnet_id", "bucket"})
 T = TypeVar("T", specs.EksTarget, specs.ClusterTarget)
 
 
@@ -31,16 +33,17 @@ def preflight(room: Room, ask: specs.RunPreflight | specs.ClusterTarget) -> list
 
 
 def admitted(room: Room, target: T) -> T:
-    """The same target, when its first stage would go by: what can be known is refused at the door. Raises the refusal, Unreachable, Denied.
+    """The same target, when what it says is right: a name that is none is refused at the door. Raises the refusal, Unreachable, Denied.
 
-    What is on its way or stands already is asked for again rightly: the engine answers with the operation, or names the one in the way.
+    What the account lacks (quota, addresses, permissions) is the operation's to say, which goes on by a retry. What is on its way or
+    stands already is asked for again rightly: the engine answers with the operation, or names the one in the way.
     While AWS is busy, the operation asks again by itself.
     """
     where = sites.site(room, target)
     try:
         if target.tag in activity.active(room) or hyperpod.find_cluster(where.aws, where.hyperpod_cluster):
             return target
-        refused = refusal(stages.judge(room, where, target)[1])
+        refused = refusal([each for each in stages.judge(room, where, target)[1] if each.check in _OF_THE_ASK])
     except problems.Busy:
         return target
     if refused:

@@ -69,9 +69,10 @@ def _close_step(aws: Aws, bucket: str) -> Wait | None:
         block = {}
     wanted = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
     if block != wanted:
-        aws.write("s3", "put_public_access_block", Bucket=bucket, PublicAccessBlockConfiguration=wanted)
         rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
         aws.write("s3", "put_bucket_encryption", Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+        # last: it is what the next look sees, and S3 tells no difference between its own encryption and one that was asked for
+        aws.write("s3", "put_public_access_block", Bucket=bucket, PublicAccessBlockConfiguration=wanted)
         return Wait(0, f"Closed {bucket} to the public and encrypted it")
     try:
         aws.read("s3", "get_bucket_policy", Bucket=bucket)
