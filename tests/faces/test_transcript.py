@@ -32,6 +32,26 @@ AT_REST = ("succeeded", "failed", "cancelled", "blocked")
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """What the person says when asked. Left empty, the server makes a tag up, and the agent takes the first zone with the type."""
+
+    tag: str
+    zone: str
+    instance_type: str
+    contains: str
+
+    @property
+    def tagged(self) -> dict[str, str]:
+        """The tag as an argument, where one was given."""
+        return {"tag": self.tag} if self.tag else {}
+
+
+GENERATED = Chosen("", "", INSTANCE_TYPE, "g5")
+#: what the person says in the published conversation with the predecessor's agent ("us-west-2c, one g6.4xl")
+PUBLISHED = Chosen("hypd-0304b", "us-west-2c", "ml.g6.4xlarge", "g6.4xl")
+
+
+@dataclass(frozen=True)
 class Place:
     """A running sandbox and control plane."""
 
@@ -121,35 +141,36 @@ class Agent:
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_from_an_empty_account_to_a_verified_cluster_by_tools_alone(place: Place, transport: str) -> None:
-    anyio.run(_transcript, place, transport)
+    anyio.run(_transcript, place, transport, PUBLISHED if transport == "http" else GENERATED)
 
 
-async def _transcript(place: Place, transport: str) -> None:
+async def _transcript(place: Place, transport: str, chosen: Chosen) -> None:
     async with connected(place, transport) as client:
         agent = Agent(client)
         playbook = await client.get_prompt("create-cluster", {"wish": "Help me create a new HyperPod cluster"})
         assert "Help me create a new HyperPod cluster" in playbook.messages[0].content.text  # type: ignore[union-attr]
         before = await agent.ask("cluster_list")
         assert before["account"]
-        begun = await agent.ask("eks_create")
+        begun = await agent.ask("eks_create", **chosen.tagged)
         tag = begun["cluster"]
-        assert re.fullmatch(r"hypd-\d{4}-[a-z0-9]{4,}", tag)
+        assert re.fullmatch(chosen.tag or r"hypd-\d{4}-[a-z0-9]{4,}", tag)
         assert tag not in [c["tag"] for c in before["items"]]
         await _order_is_the_servers(agent, tag)
         await agent.to_the_end(begun)
         await agent.to_the_end(await agent.ask("cluster_select", cluster=tag))
-        early = await agent.refused("hyperpod_create", zone="usw2-az2", instance_type=INSTANCE_TYPE, instance_count=1)
+        early = await agent.refused("hyperpod_create", zone="usw2-az2", instance_type=chosen.instance_type, instance_count=1)
         assert (early["code"], early["untrusted_evidence"]["tool"]) == ("cluster.stage_missing", "dependencies_configure")
         await agent.to_the_end(await agent.ask("dependencies_configure"))
-        zones = await agent.ask("zone_list", instance_type=INSTANCE_TYPE)
-        types = {t["name"]: t for t in (await agent.ask("instance_type_list", contains="g5"))["items"]}
-        assert types[INSTANCE_TYPE]["quota"] > 0
-        zone = next(z["zone_id"] for z in zones["items"] if z["offers_type"])
-        assert zone in types[INSTANCE_TYPE]["zones"]
-        asked = {"zone": zone, "instance_type": INSTANCE_TYPE, "instance_count": 1, "capacity_type": "on_demand"}
+        zones = await agent.ask("zone_list", instance_type=chosen.instance_type)
+        types = {t["name"]: t for t in (await agent.ask("instance_type_list", contains=chosen.contains))["items"]}
+        assert types[chosen.instance_type]["quota"] > 0
+        zone = next(z for z in zones["items"] if z["offers_type"] and chosen.zone in ("", z["name"]))
+        assert zone["zone_id"] in types[chosen.instance_type]["zones"]
+        where = chosen.zone or zone["zone_id"]
+        asked = {"zone": where, "instance_type": chosen.instance_type, "instance_count": 1, "capacity_type": "on_demand"}
         await agent.to_the_end(await agent.ask("hyperpod_create", **asked))
         await agent.to_the_end(await agent.ask("storage_configure"))
-        _check_summary(tag, (await agent.to_the_end(await agent.ask("cluster_verify")))["result"])
+        _check_summary(tag, (await agent.to_the_end(await agent.ask("cluster_verify")))["result"], chosen.instance_type)
         listed = {c["tag"]: c for c in (await agent.ask("cluster_list"))["items"]}
         assert (listed[tag]["state"], listed[tag]["selected"]) == ("ready", True)
         assert agent.traffic.at_the_worlds_pace() <= tokens.CONVERSATION_TOKENS, (tokens.how(), agent.traffic.each())
@@ -162,12 +183,12 @@ async def _order_is_the_servers(agent: Agent, tag: str) -> None:
         assert (early["untrusted_evidence"]["tool"], bool(early["hint"])) == (missing, True), (tool, early)
 
 
-def _check_summary(tag: str, summary: dict[str, Any]) -> None:
+def _check_summary(tag: str, summary: dict[str, Any], instance_type: str = INSTANCE_TYPE) -> None:
     assert summary["verified"] is True
     assert (summary["eks"]["name"], summary["hyperpod"]["name"]) == (f"eks-{tag}", f"hp-{tag}")
     assert (summary["nodes"]["wanted"], summary["nodes"]["ready"]) == (1, 1)
     node = summary["nodes"]["items"][0]
-    assert (node["instance_type"], node["capacity_type"], node["ready"], node["schedulable"]) == (INSTANCE_TYPE, "on_demand", True, True)
+    assert (node["instance_type"], node["capacity_type"], node["ready"], node["schedulable"]) == (instance_type, "on_demand", True, True)
     assert [claim["bound"] for claim in summary["storage"]] == [True]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import anyio
 import pytest
+from mcp import Client
 from mcp_types import ElicitResult
 from tests.replay.follower import Follower
 from tests.replay.place import TYPE, ZONE, Place, standing
@@ -236,12 +237,21 @@ async def _with_a_persons_yes(place: Place, agent: Follower, begun: dict[str, An
     return await agent.succeeds(told)
 
 
+async def _that_stays(client: Client) -> str:
+    """A node that is still there: one that was replaced a moment ago lingers in lists, which are remembered for some seconds."""
+    listed = (await client.call_tool("node_list", SELECTED)).structured_content["items"]
+    for each in listed:
+        asked = {**SELECTED, "of": "node", "name": each["instance_id"]}
+        if each["status"] == "Running" and not (await client.call_tool("diagnosis_get", asked)).is_error:
+            return str(each["instance_id"])
+    raise AssertionError(listed)
+
+
 def test_node_health_and_nccl_read_and_change_nothing(place: Place) -> None:
     async def health() -> None:
         async with place.client("node-health", role="viewer") as client:
             agent = Follower("node-health", client)
-            listed = (await client.call_tool("node_list", SELECTED)).structured_content["items"]
-            node = next(n["instance_id"] for n in listed if n["status"] == "Running")  # one that was replaced lingers for a while
+            node = await _that_stays(client)
             async with agent.step(1, "logs_read", because="no pod failed"):
                 await agent.ask("node_health", **SELECTED)
                 assert (await agent.ask("diagnosis_get", **SELECTED, of="node", name=node))["standing"]
@@ -258,8 +268,7 @@ def test_node_health_and_nccl_read_and_change_nothing(place: Place) -> None:
     async def nccl() -> None:
         async with place.client("nccl", role="viewer") as client:
             agent = Follower("nccl", client)
-            listed = (await client.call_tool("node_list", SELECTED)).structured_content["items"]
-            node = next(n["instance_id"] for n in listed if n["status"] == "Running")  # one that was replaced lingers for a while
+            node = await _that_stays(client)
             async with agent.step(1):
                 assert (await agent.ask("diagnosis_get", **SELECTED, of="nccl", name="llm"))["standing"]
             async with agent.step(2):
