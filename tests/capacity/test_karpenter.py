@@ -264,7 +264,7 @@ def test_everything_wrong_is_told_at_once_with_its_field(world: World, door: Doo
     assert "does not honour a capacity type" in told["detail"]
     shape = door.pointers("POST", POOLS, {"name": "-", "instance_groups": [], "expire_after": "soon", "strange": 1})
     assert shape == {"/name", "/instance_groups", "/expire_after", "/strange"}
-    assert door.refusal(404, "PATCH", f"{POOLS}/nothing", {})["code"] == "node_pool.unknown"
+    assert door.refusal(404, "PATCH", f"{POOLS}/nothing", {"weight": 1})["code"] == "node_pool.unknown"
 
 
 def test_a_pool_that_could_never_make_a_node_is_refused(world: World, door: Door) -> None:

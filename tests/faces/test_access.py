@@ -103,14 +103,17 @@ def test_a_change_holds_at_once_and_leaves_the_rest(client: TestClient, admin: A
     assert (changed["role"], changed["name"], changed["note"]) == ("viewer", "eve", "the night shift")
     assert client.post("/api/v1/clusters", json={"zone": "use1-az1"}, headers=bearer).status_code == 403
     assert admin("PATCH", one, json={"name": "Eve", "note": ""}).json()["note"] is None
-    assert admin("PATCH", one, json={}).json()["name"] == "Eve"
+    for nothing in ({}, {"name": None, "disabled": None}):
+        told = admin("PATCH", one, json=nothing)
+        assert (told.status_code, told.json()["code"]) == (422, "request.invalid")
+        assert told.json()["detail"] == "The body names nothing to change; it may name: name, role, note, disabled."
     assert admin("PATCH", one, json={"disabled": True}).json()["disabled_at"]
     assert client.get("/api/v1/me", headers=bearer).status_code == 401
     assert admin("PATCH", one, json={"disabled": False}).json()["disabled_at"] is None
     assert client.get("/api/v1/me", headers=bearer).json()["name"] == "Eve"
     admin("DELETE", one)
     assert admin("PATCH", one, json={"disabled": False}).json()["code"] == "identity.revoked"
-    assert admin("PATCH", "/tokens/none", json={}).status_code == 404
+    assert admin("PATCH", "/tokens/none", json={"name": "x"}).status_code == 404
 
 
 def test_an_agent_is_not_raised_to_an_administrator(admin: Any) -> None:

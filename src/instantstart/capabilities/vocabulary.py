@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from instantstart.base import names, patterns
 
@@ -61,6 +61,21 @@ class Ask(BaseModel):
     """What every request body is: strict, frozen, and closed to unknown fields."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class Change(Ask):
+    """What the body of every PATCH is: it names at least one thing that is to be other."""
+
+    @model_validator(mode="after")
+    def names_something(self) -> Self:
+        """A body that says nothing is a mistake of its writer: it is told what it may say."""
+        if not any(self.says(name) for name in self.model_fields_set):
+            raise ValueError(f"names nothing to change; it may name: {', '.join(type(self).model_fields)}")
+        return self
+
+    def says(self, name: str) -> bool:
+        """Whether the field that was sent asks for anything: null is as good as left out, unless a body gives it a meaning."""
+        return getattr(self, name) is not None
 
 
 class Target(BaseModel):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from instantstart.base import patterns
-from instantstart.capabilities.vocabulary import Ask, Target
+from instantstart.capabilities.vocabulary import Ask, Change, Target
 from instantstart.ensure.capacity.hyperpod_settings import LEAST_PERCENT, MOST_PERCENT
 
 FeatureName = Literal[
@@ -162,7 +162,7 @@ class CheckpointSwitch(Switch):
         return value
 
 
-class UpdateFeatures(Ask):
+class UpdateFeatures(Change):
     """Ask for a difference: only what is named changes."""
 
     cert_manager: Annotated[AddonSwitch, Field(default_factory=absent, description="Certificates of the operators' webhooks.")]
@@ -176,6 +176,10 @@ class UpdateFeatures(Ask):
     observability: Annotated[ObservabilitySwitch, Field(default_factory=absent, description="Metrics in Managed Prometheus.")]
     tiered_checkpointing: Annotated[CheckpointSwitch, Field(default_factory=absent, description="Checkpoints in the nodes' memory.")]
     karpenter: Annotated[Switch, Field(default_factory=absent, description="Nodes added and removed as pods need them.")]
+
+    def says(self, name: str) -> bool:
+        """Whether a feature that was sent names something of it."""
+        return bool(getattr(self, name).model_fields_set)
 
     def touched(self) -> dict[str, dict[str, Any]]:
         """What was sent: feature -> field -> value."""

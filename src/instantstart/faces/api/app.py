@@ -20,6 +20,7 @@ from instantstart.faces.api import (
     admission,
     audit,
     audit_log,
+    bodies,
     health,
     identities,
     limits,
@@ -72,7 +73,7 @@ def build(
         docs_url=None,
         redoc_url=None,
         responses=openapi.PROBLEM_RESPONSES,
-        dependencies=[Depends(metrics.note_route), Depends(queries.only_described)],
+        dependencies=[Depends(metrics.note_route), Depends(queries.only_described), Depends(bodies.names_once)],
         strict_content_type=False,  # the gate judges the media type, and says so in a problem
     )
     app.state.room = room
@@ -94,7 +95,7 @@ def build(
     app.include_router(health.router)
     app.include_router(metrics.router)
     for path, mounted in (mounts or {}).items():
-        app.router.routes.append(Route(path, endpoint=mounted, include_in_schema=False))
+        app.router.routes.append(Route(path, endpoint=bodies.Whole(mounted), include_in_schema=False))
     static.install(app, web or static.web_folder())
     openapi.install(app)
     _wrap(app, room)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from instantstart.base import patterns, problems
 from instantstart.capabilities.doors import Admin, Kind, Role, RoomDep
+from instantstart.capabilities.vocabulary import Change
 from instantstart.faces.api.sessions import IdentityPath
 from instantstart.store.records import IdentityFilter, IdentityRow
 
@@ -43,15 +44,17 @@ class NewToken(BaseModel):
         return self
 
 
-class ChangeToken(BaseModel):
+class ChangeToken(Change):
     """What to change of an identity; what is left out stays as it is."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     name: Annotated[str | None, Field(default=None, min_length=1, max_length=80, pattern=patterns.PRINTABLE, description="Another name.")]
     role: Annotated[Role | None, Field(default=None, strict=False, description=f"Another role, at once: {_ROLE}")]
     note: Note
     disabled: Annotated[bool | None, Field(default=None, description="true keeps it out, and ends its sessions, until it is false again.")]
+
+    def says(self, name: str) -> bool:
+        """null takes the note away."""
+        return name == "note" or super().says(name)
 
 
 class RotateToken(BaseModel):

@@ -37,9 +37,9 @@ class HttpProblem(problems.Problem):
 
     retry_after_seconds = RETRY_AFTER_SECONDS
 
-    def __init__(self, status: int, detail: str | None = None, *, hint: str | None = None) -> None:
-        told = _HTTP.get(status, _OTHER)
-        super().__init__(told.code, detail or told.detail, hint=hint)
+    def __init__(self, status: int, detail: str | None = None, *, hint: str | None = None, told: problems.Problem | None = None) -> None:
+        told = told or _HTTP.get(status, _OTHER)
+        super().__init__(told.code, detail or told.detail, hint=hint or told.hint, fields=told.fields)
         self.http_status = status
         self.http_kind = told.kind
         self.http_retryable = told.retryable

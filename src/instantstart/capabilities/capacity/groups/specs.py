@@ -9,7 +9,7 @@ from pydantic import Field, ModelWrapValidatorHandler, ValidationError, model_va
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from instantstart.base import patterns
-from instantstart.capabilities.vocabulary import Ask, CapacityType, InstanceType, SubnetId, Target, Zone
+from instantstart.capabilities.vocabulary import Ask, CapacityType, Change, InstanceType, SubnetId, Target, Zone
 from instantstart.ensure.capacity import labels as node_labels
 
 GroupName = Annotated[
@@ -100,7 +100,7 @@ class AddInstanceGroup(LabelledAsk):
     lifecycle_script: Script | None = None
 
 
-class UpdateInstanceGroup(LabelledAsk):
+class UpdateInstanceGroup(LabelledAsk, Change):
     """Ask for changes of a group: what is left out stays. What is fixed for life may be sent as it is, and is refused otherwise."""
 
     labels: Labels | None = None

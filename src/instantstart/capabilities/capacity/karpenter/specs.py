@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from instantstart.base import patterns
-from instantstart.capabilities.vocabulary import Ask, InstanceType, Target, Zone
+from instantstart.capabilities.vocabulary import Ask, Change, InstanceType, Target, Zone
 
 PoolName = Annotated[
     str,
@@ -143,7 +143,7 @@ class AddNodePool(Ask):
     expire_after: Lifetime = "720h"
 
 
-class UpdateNodePool(Ask):
+class UpdateNodePool(Change):
     """Ask for changes of a node pool: what is left out stays."""
 
     instance_groups: Groups | None = None

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from instantstart.base import patterns
 from instantstart.capabilities import server_asks as server
-from instantstart.capabilities.vocabulary import Ask, Target
+from instantstart.capabilities.vocabulary import Ask, Change, Target
 
 Range = Annotated[str, Field(max_length=50, pattern=patterns.SOURCE_RANGE)]
 Exposure = Annotated[
@@ -41,7 +41,7 @@ class CreateModelDeployment(server.ServerAsk):
     changes: Changes = "auto"
 
 
-class UpdateModelDeployment(Ask):
+class UpdateModelDeployment(Change):
     """Ask for changes of a deployment: what is left out stays, null is the default again."""
 
     command: server.Command | None = None
@@ -75,6 +75,10 @@ class UpdateModelDeployment(Ask):
     source_ranges: Ranges | None = None
     open_to_everyone: OpenToEveryone | None = None
     changes: Changes | None = None
+
+    def says(self, name: str) -> bool:
+        """null is the default again."""
+        return name not in ("set_env", "unset_env") or bool(getattr(self, name))
 
     def onto(self, present: dict[str, Any]) -> dict[str, Any]:
         """The whole ask that this makes of the present one."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from instantstart.base import patterns
-from instantstart.capabilities.vocabulary import Ask, InstanceType, Namespace, Region, Target
+from instantstart.capabilities.vocabulary import Ask, Change, InstanceType, Namespace, Region, Target
 
 Name = Annotated[
     str,
@@ -262,10 +262,14 @@ class CreateInferenceEndpoint(EndpointSettings):
     namespace: Namespace = "default"
 
 
-class UpdateInferenceEndpoint(EndpointSettings):
+class UpdateInferenceEndpoint(EndpointSettings, Change):
     """Ask for changes of an endpoint: what is left out stays, also within a group; null takes a setting away."""
 
     as_serving: bool = Field(False, description="Alone: ask for what is served now, after a change that was rolled back.")
+
+    def says(self, name: str) -> bool:
+        """null takes a setting away."""
+        return name != "as_serving" or self.as_serving
 
 
 class EndpointTarget(Target):
