@@ -34,6 +34,7 @@ def login(
     token_file: Annotated[Path | None, typer.Option("--token-file", help="File with the token, such as a mounted secret.")] = None,
     name: Annotated[str, typer.Option(help="Name of the context.")] = "default",
     browse: Annotated[bool, typer.Option("--browser", help="Sign in at the identity provider with the browser; no token.")] = False,
+    output: Output = TABLE,
 ) -> None:
     """Sign in at a server, with a token or the browser, and remember it for later commands."""
     address = contexts.check_url(url)
@@ -44,7 +45,8 @@ def login(
     finally:
         http.close()
     contexts.remember(name, address, secret)
-    show.note(f"Signed in at {address} as {who['name']} ({who['role']}); saved as context {name}.")
+    text = f"Signed in at {address} as {who['name']} ({who['role']}); saved as context {name}."
+    show.done(text, {"context": name, "url": address, "name": who["name"], "role": who["role"]}, output)
 
 
 def _given(token: str | None, file: Path | None) -> str:
@@ -81,12 +83,13 @@ def _by_browser(address: str) -> str:
     return str(made["bearer"])
 
 
-def logout() -> None:
+def logout(output: Output = TABLE) -> None:
     """End this command line's session on the server, and forget the secret of the current context."""
     with client() as http, contextlib.suppress(problems.Unauthenticated):  # it has ended there already: here it ends too
         http.call("DELETE", "/session")
     forgotten = contexts.forget_secret()
-    show.note(f"Signed out; context {forgotten} has no secret any more." if forgotten else "Signed out; no context was in use.")
+    text = f"Signed out; context {forgotten} has no secret any more." if forgotten else "Signed out; no context was in use."
+    show.done(text, {"signed_out": True, "context": forgotten}, output)
 
 
 @context.command("list")
@@ -98,10 +101,10 @@ def list_contexts(output: Output = TABLE) -> None:
 
 
 @context.command("use")
-def use_context(name: Annotated[str, typer.Argument(help="Name of the context.")]) -> None:
+def use_context(name: Annotated[str, typer.Argument(help="Name of the context.")], output: Output = TABLE) -> None:
     """Make a saved server the current one."""
     contexts.choose(name)
-    show.note(f"Now using {name}.")
+    show.done(f"Now using {name}.", {"context": name, "url": contexts.load()["contexts"][name]["url"]}, output)
 
 
 @context.command("show")
@@ -130,12 +133,14 @@ def list_sessions(
 
 
 @sessions.command("revoke")
-def revoke_session(session_id: Annotated[str, typer.Argument(help="Id of the session.")], yes: Yes = False) -> None:
+def revoke_session(
+    session_id: Annotated[str, typer.Argument(help="Id of the session.")], yes: Yes = False, output: Output = TABLE
+) -> None:
     """End one session at once, with what it holds open; asks before."""
     confirm(f"Session {session_id} ends at once: its browser or command line must sign in again.", yes)
     with client() as http:
         http.call("DELETE", f"/sessions/{part(session_id)}")
-    show.note(f"{session_id}: ended.")
+    show.done(f"{session_id}: ended.", {"session": session_id, "ended": True}, output)
 
 
 @sessions.command("revoke-all")
@@ -146,10 +151,7 @@ def revoke_sessions(identity: tokens.IdentityArgument, yes: Yes = False, output:
         if not yes:
             confirm(f"{identity}: {tokens.told_sessions(http, known)} Its token goes on.", yes)
         told = http.call("DELETE", f"/tokens/{part(known)}/sessions")
-    if output is TABLE:
-        show.note(f"{counted(told['ended'], 'session')} ended.")
-        return
-    show.data(told, output)
+    show.done(f"{counted(told['ended'], 'session')} ended.", told, output)
 
 
 def me(output: Output = TABLE) -> None:

@@ -209,11 +209,11 @@ def list_forms(output: Output = TABLE) -> None:
 
 
 @forms.command("save")
-def save_form(name: Annotated[str, typer.Argument(help="Name of the form.")], file: Spec = None) -> None:
+def save_form(name: Annotated[str, typer.Argument(help="Name of the form.")], file: Spec = None, output: Output = TABLE) -> None:
     """Keep the fields of a file under a name."""
     with client() as http:
         http.call("PUT", _form(name), body={"content": asked(file)})
-    show.note(f"Kept as {name}. Use it: instantstart job submit --form {shlex.quote(name)}")
+    show.done(f"Kept as {name}. Use it: instantstart job submit --form {shlex.quote(name)}", {"name": name, "kept": True}, output)
 
 
 @forms.command("get")
@@ -227,12 +227,12 @@ forms.command("show", hidden=True)(get_form)  # its name of before
 
 
 @forms.command("delete")
-def delete_form(name: Annotated[str, typer.Argument(help="Name of the form.")], yes: Yes = False) -> None:
+def delete_form(name: Annotated[str, typer.Argument(help="Name of the form.")], yes: Yes = False, output: Output = TABLE) -> None:
     """Forget a form; asks before."""
     confirm(f"The saved form {name} is lost; jobs that were submitted with it go on.", yes)
     with client() as http:
         http.call("DELETE", _form(name))
-    show.note(f"Forgot {name}.")
+    show.done(f"Forgot {name}.", {"name": name, "kept": False}, output)
 
 
 def _base(http: Client, cluster: str | None) -> str:

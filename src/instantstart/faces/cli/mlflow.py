@@ -134,12 +134,13 @@ def delete_mlflow(
 
 
 @app.command("open")
-def open_mlflow(name: NameArgument, is_app: App = False, cluster: Cluster = None) -> None:
+def open_mlflow(name: NameArgument, is_app: App = False, cluster: Cluster = None, output: Output = TABLE) -> None:
     """Print a one-time address of MLflow's own pages. Whoever has it is signed in."""
     with client() as http:
         told = http.call("POST", _one(http, cluster, name, is_app) + "/link")
-    show.note(f"Good once, for {told['expires_in_seconds']} seconds:")
-    sys.stdout.write(told["url"] + "\n")
+    show.done(f"Good once, for {told['expires_in_seconds']} seconds:", told, output)
+    if output is TABLE:
+        sys.stdout.write(told["url"] + "\n")
 
 
 @app.command("grant")

@@ -160,6 +160,14 @@ def note(text: str) -> None:
     err().print(Text(_printable(text)), soft_wrap=True)
 
 
+def done(text: str, value: Row, form: Format) -> None:
+    """Say what was done: a sentence for a person, the fact itself for a program."""
+    if form is Format.table:
+        note(text)
+    else:
+        data(value, form)
+
+
 def problem(told: problems.Problem | Mapping[str, Any], form: Format = Format.table) -> None:
     """Print a problem: what, why, each wrong field, what to do. With ``-o json|yaml`` the document itself."""
     document = told.document() if isinstance(told, problems.Problem) else dict(told)

@@ -198,6 +198,7 @@ def put_token(
     secret: Annotated[str, typer.Argument(help="Name of the Secret to keep it in.")],
     namespace: Namespace = "default",
     cluster: Cluster = None,
+    output: Output = TABLE,
 ) -> None:
     """Keep a token of the hub, read from standard input, as a Kubernetes Secret and nowhere else."""
     token = typer.prompt("Token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.read().strip()
@@ -207,7 +208,7 @@ def put_token(
     with client() as http:
         path = f"{_base(http, cluster)}/hub-tokens{joined(namespace, secret)}"
         told = http.call("PUT", path, body={"token": token})
-    show.note(f"Kept in the Secret {told['namespace']}/{told['secret']}.")
+    show.done(f"Kept in the Secret {told['namespace']}/{told['secret']}.", told, output)
 
 
 @objects.command("list")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from instantstart.faces.cli import files, show
-from instantstart.faces.cli.session import client
+from instantstart.faces.cli.session import TABLE, Output, client
 
 app = typer.Typer(help="What to send to somebody who helps.", no_args_is_help=True)
 
@@ -17,8 +17,10 @@ app = typer.Typer(help="What to send to somebody who helps.", no_args_is_help=Tr
 def bundle(
     file: Annotated[Path, typer.Argument(help="The archive to write.")] = Path("instantstart-support.zip"),
     force: files.Force = False,
+    output: Output = TABLE,
 ) -> None:
     """Write versions, settings, operations, events and figures into one archive, without secrets (administrators)."""
     with client() as http:
         size = files.write(file, http.download("/support-bundle", {}), force)
-    show.note(f"Wrote {file} ({size:,} bytes). It holds no tokens or passwords; it does hold names: read it before you pass it on.")
+    text = f"Wrote {file} ({size:,} bytes). It holds no tokens or passwords; it does hold names: read it before you pass it on."
+    show.done(text, {"file": str(file), "bytes": size}, output)

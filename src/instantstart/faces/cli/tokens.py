@@ -111,10 +111,7 @@ def update_token(
         if disabled:
             _agree(http, known, "its token opens nothing until token update --enable", yes)
         changed = http.call("PATCH", f"/tokens/{part(known)}", body=changes)
-    if output is not TABLE:
-        show.data(changed, output)
-        return
-    show.note(f"{changed['name']} ({changed['role']}): {_state(changed)}.")
+    show.done(f"{changed['name']} ({changed['role']}): {_state(changed)}.", changed, output)
 
 
 @app.command("rotate")
@@ -140,10 +137,7 @@ def revoke_token(identity: IdentityArgument, yes: Yes = False, output: Output = 
         known = id_of(http, identity)
         _agree(http, known, "its token opens nothing any more, for good; operations it began go on", yes)
         ended = http.call("DELETE", f"/tokens/{part(known)}")
-    if output is TABLE:
-        show.note(f"{ended['name']}: revoked.")
-        return
-    show.data(ended, output)
+    show.done(f"{ended['name']}: revoked.", ended, output)
 
 
 def _agree(http: Client, identity_id: str, effect: str, yes: bool) -> None:
