@@ -47,6 +47,10 @@ async def _conversation(rig: Rig) -> tuple[str, tokens.Traffic]:
             traffic.add(tool, arguments, answer.content[0].text)  # type: ignore[union-attr]
             return told
 
+        async def agreed(tool: str, **arguments: Any) -> dict[str, Any]:
+            plan = await ask(tool, **arguments)
+            return await ask(tool, **arguments, approval=plan["approval"])
+
         async def follow(operation: dict[str, Any]) -> dict[str, Any]:
             told = operation
             while told["status"] not in AT_REST:
@@ -56,13 +60,13 @@ async def _conversation(rig: Rig) -> tuple[str, tokens.Traffic]:
             return told
 
         await ask("cluster_list")
-        tag = (await follow(await ask("eks_create")))["cluster"]
+        tag = (await follow(await agreed("eks_create")))["cluster"]
         await follow(await ask("cluster_select", cluster=tag))
         await follow(await ask("dependencies_configure"))
         zones = (await ask("zone_list", instance_type=INSTANCE_TYPE))["items"]
         await ask("instance_type_list", contains="g5")
         zone = next(each["zone_id"] for each in zones if each["offers_type"])
-        await follow(await ask("hyperpod_create", zone=zone, instance_type=INSTANCE_TYPE, instance_count=1))
+        await follow(await agreed("hyperpod_create", zone=zone, instance_type=INSTANCE_TYPE, instance_count=1))
         await follow(await ask("storage_configure"))
         await follow(await ask("cluster_verify"))
     return tools, traffic

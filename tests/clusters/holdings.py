@@ -34,23 +34,30 @@ _KINDS: tuple[tuple[str, str, str, Callable[[dict[str, Any]], str]], ...] = (
 OUTLIVES = ("sagemaker TrackingServerSummaries ", "sagemaker Summaries ")
 
 
+def listed(client: Any, operation: str, key: str, **given: Any) -> list[Any]:
+    """Every page of a listing: the sandbox answers short ones, as AWS may."""
+    if not client.can_paginate(operation):
+        return list(getattr(client, operation)(**given).get(key, ()))
+    return [each for page in client.get_paginator(operation).paginate(**given) for each in page.get(key, ())]
+
+
 def held(client: Callable[[str], Any]) -> Iterable[str]:
     """One line for each thing of a service. ``client`` gives the client of a service."""
     for service, operation, key, line in _KINDS:
-        yield from (f"{service} {key} {line(each)}" for each in getattr(client(service), operation)()[key])
-    for policy in client("iam").list_policies(Scope="Local")["Policies"]:
+        yield from (f"{service} {key} {line(each)}" for each in listed(client(service), operation, key))
+    for policy in listed(client("iam"), "list_policies", "Policies", Scope="Local"):
         yield f"policy {policy['PolicyName']}"
 
 
 def of_eks(eks: Any, cluster: str) -> Iterable[str]:
     """What an EKS cluster lets in and lends: policies of its access entries, identities of pods, node groups."""
-    for entry in eks.list_access_entries(clusterName=cluster)["accessEntries"]:
-        told = eks.list_associated_access_policies(clusterName=cluster, principalArn=entry)["associatedAccessPolicies"]
+    for entry in listed(eks, "list_access_entries", "accessEntries", clusterName=cluster):
+        told = listed(eks, "list_associated_access_policies", "associatedAccessPolicies", clusterName=cluster, principalArn=entry)
         yield f"access-policies {cluster}/{entry} {sorted(each['policyArn'].rpartition('/')[2] for each in told)}"
-    for tie in eks.list_pod_identity_associations(clusterName=cluster)["associations"]:
+    for tie in listed(eks, "list_pod_identity_associations", "associations", clusterName=cluster):
         role = eks.describe_pod_identity_association(clusterName=cluster, associationId=tie["associationId"])["association"]["roleArn"]
         yield f"pod-identity {cluster} {tie['namespace']}/{tie['serviceAccount']} {role}"
-    yield from (f"node-group {cluster}/{name}" for name in eks.list_nodegroups(clusterName=cluster)["nodegroups"])
+    yield from (f"node-group {cluster}/{name}" for name in listed(eks, "list_nodegroups", "nodegroups", clusterName=cluster))
 
 
 def of_role(role: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ import boto3
 from botocore.config import Config
 from tests.aws import ledgers
 from tests.clusters import forks, holdings
+from tests.clusters.holdings import listed
 
 ROOT = Path(__file__).parents[2]
 REGION = "us-west-2"
@@ -170,16 +171,16 @@ def _named(tags: Any) -> str:
 
 def _network(sandbox: SandboxProcess, region: str) -> Iterable[str]:
     ec2 = sandbox.client("ec2", region)
-    vpcs = ec2.describe_vpcs()["Vpcs"]
+    vpcs = listed(ec2, "describe_vpcs", "Vpcs")
     ours = [{"Name": "vpc-id", "Values": [v["VpcId"] for v in vpcs if not v.get("IsDefault")] or ["vpc-none"]}]
     yield from (f"vpc {v['CidrBlock']} {_named(v.get('Tags'))}" for v in vpcs if not v.get("IsDefault"))
-    for subnet in ec2.describe_subnets(Filters=ours)["Subnets"]:
+    for subnet in listed(ec2, "describe_subnets", "Subnets", Filters=ours):
         yield f"subnet {subnet['CidrBlock']} {subnet['AvailabilityZoneId']} {_named(subnet.get('Tags'))}"
-    for table in ec2.describe_route_tables(Filters=ours)["RouteTables"]:
+    for table in listed(ec2, "describe_route_tables", "RouteTables", Filters=ours):
         routes = sorted(f"{r.get('DestinationCidrBlock')}>{_target(r)}" for r in table["Routes"])
         ties = sum(not a.get("Main") for a in table["Associations"])
         yield f"route-table {_named(table.get('Tags'))} routes={routes} subnets={ties}"
-    for group in ec2.describe_security_groups(Filters=ours)["SecurityGroups"]:
+    for group in listed(ec2, "describe_security_groups", "SecurityGroups", Filters=ours):
         if group["GroupName"] != "default":
             rules = len(group["IpPermissions"]), len(group["IpPermissionsEgress"])
             yield f"security-group {group['GroupName']} rules={rules} {_named(group.get('Tags'))}"
@@ -187,16 +188,16 @@ def _network(sandbox: SandboxProcess, region: str) -> Iterable[str]:
 
 
 def _gateways(ec2: Any) -> Iterable[str]:
-    for gateway in ec2.describe_internet_gateways()["InternetGateways"]:
+    for gateway in listed(ec2, "describe_internet_gateways", "InternetGateways"):
         yield f"internet-gateway {_named(gateway.get('Tags'))}"
-    for nat in ec2.describe_nat_gateways()["NatGateways"]:
+    for nat in listed(ec2, "describe_nat_gateways", "NatGateways"):
         if nat["State"] not in ("deleted", "deleting"):
             yield f"nat-gateway {nat['State']} {_named(nat.get('Tags'))}"
-    for address in ec2.describe_addresses()["Addresses"]:
+    for address in listed(ec2, "describe_addresses", "Addresses"):
         yield f"address {'in use' if address.get('AssociationId') else 'free'}"
-    for endpoint in ec2.describe_vpc_endpoints()["VpcEndpoints"]:
+    for endpoint in listed(ec2, "describe_vpc_endpoints", "VpcEndpoints"):
         yield f"endpoint {endpoint['ServiceName']} tables={len(endpoint.get('RouteTableIds', []))}"
-    for interface in ec2.describe_network_interfaces()["NetworkInterfaces"]:
+    for interface in listed(ec2, "describe_network_interfaces", "NetworkInterfaces"):
         yield f"interface {interface['Status']} {interface['InterfaceType']}"
 
 
@@ -206,19 +207,20 @@ def _target(route: dict[str, Any]) -> str:
 
 def _compute(sandbox: SandboxProcess, region: str) -> Iterable[str]:
     stacks, eks, sagemaker = (sandbox.client(s, region) for s in ("cloudformation", "eks", "sagemaker"))
-    for stack in stacks.describe_stacks()["Stacks"]:
+    for stack in listed(stacks, "describe_stacks", "Stacks"):
         yield f"stack {stack['StackName']} {stack['StackStatus']}"
-    for name in eks.list_clusters()["clusters"]:
+    for name in listed(eks, "list_clusters", "clusters"):
         told = eks.describe_cluster(name=name)["cluster"]
         yield f"eks {name} {told['status']} {told['version']} {told.get('tags', {}).get('instantstart.dev/cluster')}"
-        for addon in eks.list_addons(clusterName=name)["addons"]:
+        for addon in listed(eks, "list_addons", "addons", clusterName=name):
             yield f"addon {name}/{addon} {eks.describe_addon(clusterName=name, addonName=addon)['addon']['status']}"
-        for entry in eks.list_access_entries(clusterName=name)["accessEntries"]:
+        for entry in listed(eks, "list_access_entries", "accessEntries", clusterName=name):
             yield f"access-entry {name}/{entry}"
         yield from holdings.of_eks(eks, name)
-    for cluster in sagemaker.list_clusters()["ClusterSummaries"]:
+    for cluster in listed(sagemaker, "list_clusters", "ClusterSummaries"):
         name = cluster["ClusterName"]
-        statuses = sorted(n["InstanceStatus"]["Status"] for n in sagemaker.list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"])
+        nodes = listed(sagemaker, "list_cluster_nodes", "ClusterNodeSummaries", ClusterName=name)
+        statuses = sorted(node["InstanceStatus"]["Status"] for node in nodes)
         yield f"hyperpod {name} {cluster['ClusterStatus']} nodes={statuses}"
         for group in sagemaker.describe_cluster(ClusterName=name).get("InstanceGroups", []):
             shown = {k: v for k, v in group.items() if k not in ("CurrentCount", "Status", "ExecutionRole")}
@@ -226,23 +228,24 @@ def _compute(sandbox: SandboxProcess, region: str) -> Iterable[str]:
 
 
 def _bought(sandbox: SandboxProcess, region: str) -> Iterable[str]:
-    for plan in sandbox.client("sagemaker", region).list_training_plans()["TrainingPlanSummaries"]:
+    for plan in listed(sandbox.client("sagemaker", region), "list_training_plans", "TrainingPlanSummaries"):
         yield f"training-plan {plan['TrainingPlanName']} {plan['Status']}"
-    for system in sandbox.client("fsx", region).describe_file_systems()["FileSystems"]:
+    for system in listed(sandbox.client("fsx", region), "describe_file_systems", "FileSystems"):
         yield f"file-system {system['FileSystemType']} {system['Lifecycle']} {system['StorageCapacity']} {_named(system.get('Tags'))}"
 
 
 def _global(sandbox: SandboxProcess, region: str) -> Iterable[str]:
     iam, s3 = sandbox.client("iam", region), sandbox.client("s3", region)
-    for role in iam.list_roles()["Roles"]:
+    for role in listed(iam, "list_roles", "Roles"):
         if not role["Path"].startswith("/aws-service-role/"):
-            attached = sorted(p["PolicyName"] for p in iam.list_attached_role_policies(RoleName=role["RoleName"])["AttachedPolicies"])
-            inline = sorted(iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"])
+            policies = listed(iam, "list_attached_role_policies", "AttachedPolicies", RoleName=role["RoleName"])
+            attached = sorted(policy["PolicyName"] for policy in policies)
+            inline = sorted(listed(iam, "list_role_policies", "PolicyNames", RoleName=role["RoleName"]))
             yield f"role {role['RoleName']} {attached} {inline} {holdings.of_role(role)}"
-    for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
+    for provider in listed(iam, "list_open_id_connect_providers", "OpenIDConnectProviderList"):
         yield f"oidc {provider['Arn']}"
-    for bucket in s3.list_buckets()["Buckets"]:
-        keys = sorted(o["Key"] for o in s3.list_objects_v2(Bucket=bucket["Name"]).get("Contents", []))
+    for bucket in listed(s3, "list_buckets", "Buckets"):
+        keys = sorted(o["Key"] for o in listed(s3, "list_objects_v2", "Contents", Bucket=bucket["Name"]))
         yield f"bucket {bucket['Name']} {keys}"
         yield f"guards-of {bucket['Name']} {holdings.of_bucket(s3, bucket['Name'])}"
 

@@ -165,11 +165,13 @@ def test_anything_but_a_yes_changes_nothing(asking: toys.Running, how: str, acti
 
 
 @pytest.mark.parametrize(("how", "user"), [("http", None), ("http legacy", User("accept")), ("http legacy", None)])
-def test_who_cannot_be_asked_is_told_to_look_at_the_plan_first(asking: toys.Running, how: str, user: User | None) -> None:
+def test_who_cannot_be_asked_is_answered_with_the_plan(asking: toys.Running, how: str, user: User | None) -> None:
     """Without the capability; and over stateless HTTP of the older protocol, which has no way to bring a question."""
     answer = deleted(asking, how, user, "unasked")
-    assert answer.structured_content["code"] == "approval.missing"
-    assert "dry_run=true" in answer.structured_content["hint"]
+    plan = answer.structured_content
+    assert not answer.is_error
+    assert ("eks-unasked" in plan["remove"], bool(plan["approval"])) == (True, True), plan
+    assert plan["next_step"].startswith("Nothing was changed.")
     assert user is None or user.asked == []
     assert operations(asking, "unasked") == []
 

@@ -124,6 +124,12 @@ class Agent:
         self.traffic.add(tool, arguments, answer.content[0].text)  # type: ignore[union-attr]
         return dict(answer.structured_content)
 
+    async def agreed(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """What costs: the plan is the answer first, and the same call with its approval begins it."""
+        plan = await self.ask(tool, **arguments)
+        assert plan["next_step"].startswith("Nothing was changed."), plan
+        return await self.ask(tool, **arguments, approval=plan["approval"])
+
     async def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The problem of a tool that must fail."""
         answer = await self._client.call_tool(tool, arguments)
@@ -151,7 +157,7 @@ async def _transcript(place: Place, transport: str, chosen: Chosen) -> None:
         assert "Help me create a new HyperPod cluster" in playbook.messages[0].content.text  # type: ignore[union-attr]
         before = await agent.ask("cluster_list")
         assert before["account"]
-        begun = await agent.ask("eks_create", **chosen.tagged)
+        begun = await agent.agreed("eks_create", **chosen.tagged)
         tag = begun["cluster"]
         assert re.fullmatch(chosen.tag or r"hypd-\d{4}-[a-z0-9]{4,}", tag)
         assert tag not in [c["tag"] for c in before["items"]]
@@ -168,7 +174,7 @@ async def _transcript(place: Place, transport: str, chosen: Chosen) -> None:
         assert zone["zone_id"] in types[chosen.instance_type]["zones"]
         where = chosen.zone or zone["zone_id"]
         asked = {"zone": where, "instance_type": chosen.instance_type, "instance_count": 1, "capacity_type": "on_demand"}
-        await agent.to_the_end(await agent.ask("hyperpod_create", **asked))
+        await agent.to_the_end(await agent.agreed("hyperpod_create", **asked))
         await agent.to_the_end(await agent.ask("storage_configure"))
         _check_summary(tag, (await agent.to_the_end(await agent.ask("cluster_verify")))["result"], chosen.instance_type)
         listed = {c["tag"]: c for c in (await agent.ask("cluster_list"))["items"]}
@@ -218,12 +224,11 @@ async def _whole_life(place: Place) -> None:
         zone = next(z["zone_id"] for z in zones if z["offers_type"])
         ask = {"tag": "whole", "zone": zone, "instance_type": INSTANCE_TYPE, "instance_count": 1}
         assert (await agent.ask("preflight_run", **ask))["ready"] is True
-        begun = await agent.ask("cluster_create", **ask)
+        begun = await agent.agreed("cluster_create", **ask)
         assert (await agent.ask("cluster_create", **ask))["operation_id"] == begun["operation_id"]
         _check_summary("whole", (await agent.to_the_end(begun))["result"])
-        without = await agent.refused("cluster_delete", cluster="whole")
-        assert without["code"] == "approval.missing"
-        plan = await agent.ask("cluster_delete", cluster="whole", dry_run=True)
+        plan = await agent.ask("cluster_delete", cluster="whole")
+        assert plan["next_step"].startswith("Nothing was changed."), plan
         assert any("eks-whole" in str(each) for each in plan.values())
         asked = await agent.ask("cluster_delete", cluster="whole", approval=plan["approval"])
         assert asked["status"] == "awaiting_approval"

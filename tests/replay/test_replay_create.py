@@ -51,8 +51,11 @@ async def _created(place: Place) -> None:
             assert any(each["level"] == "fail" and each.get("hint") for each in nowhere["findings"])
             assert (await agent.ask("preflight_run", **WISH))["ready"] is True
         async with agent.step(4):
-            await _lose_the_answer(place, "create-cluster", "cluster_create", WISH)
-            begun = await agent.ask("cluster_create", **WISH)
+            plan = await agent.ask("cluster_create", **WISH)
+            assert plan["next_step"].startswith("Nothing was changed."), plan
+            agreed = {**WISH, "approval": plan["approval"]}
+            await _lose_the_answer(place, "create-cluster", "cluster_create", agreed)
+            begun = await agent.ask("cluster_create", **agreed)
         async with agent.step(5):
             stopped = await _killed_meanwhile(place, agent, begun)
             assert stopped["status"] in ("blocked", "failed"), stopped

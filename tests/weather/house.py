@@ -83,7 +83,7 @@ class House:
             status, plan = self.plane.answer(wish.method, wish.path, wish.body, **query, dry_run=True)
             if status >= 300:
                 return status, plan
-            query["approval"] = plan["approval"]
+            query |= {"approval": plan["approval"]} if plan.get("approval") else {}
         return self.plane.answer(wish.method, wish.path, wish.body, **query)
 
     def begin_beside(self, what: Scenario) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,13 @@ from instantstart.base import problems, sentences
 
 PREFIX = "INSTANTSTART_"
 _ADMIN_TOKEN = re.compile(r"ist_[A-Za-z0-9_-]{40,200}", re.ASCII)
+
+
+class AgentSpending(StrEnum):
+    """What an agent needs to begin what costs by the hour."""
+
+    plan = "plan"
+    person = "person"
 
 
 class Settings(BaseModel):
@@ -37,6 +45,11 @@ class Settings(BaseModel):
         default="",
         description="Addresses of reverse proxies, comma separated, whose X-Forwarded-For and X-Forwarded-Proto are believed; "
         "empty: nobody's.",
+    )
+    agent_spending: AgentSpending = Field(
+        default=AgentSpending.plan,
+        description="What an agent needs to begin what costs by the hour (clusters, nodes, file systems, servers): plan, the approval "
+        "that its own plan gave; person, an administrator's yes in the console or command line as well. What destroys always takes both.",
     )
     session_hours: float = Field(
         default=12.0, gt=0, le=720, description="Hours until a session of the console or of a signed-in command line ends."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -156,6 +157,8 @@ Approval = Annotated[str | None, Query(max_length=128, description="The approval
 
 
 _APPROVAL_MINUTES = 15
+#: between using up an approval and keeping its operation lie a few writes
+_TWIN_LOOKS, _TWIN_PAUSE_SECONDS = 30, 0.1
 P = TypeVar("P")
 
 
@@ -232,17 +235,35 @@ def begin(room: Room, caller: Caller, response: Response, wish: Wish, waits: boo
 
 def begin_approved(room: Room, caller: Caller, response: Response, wish: Wish) -> Operation:
     """The same for what destroys. Raises Conflict without its plan's approval; what an agent asks for waits for a person's yes."""
-    check_approval(room, caller, str(wish.exact), wish.approval)
+    check_approval(room, caller, wish)
     return begin(room, caller, response, wish, waits=caller.kind is Kind.agent)
 
 
-def check_approval(room: Room, caller: Caller, exact: str, approval: str | None) -> None:
-    """Use up the approval of a plan for this caller and this exact request. Raises Conflict when there is none."""
-    if approval is None or not room.store.approvals.consume(approval, caller.id, exact):
-        given = "The approval is used up, older than 15 minutes, or was given to another caller or for another request"
-        raise problems.Conflict(
-            "approval.missing",
-            f"{'This cannot be taken back' if approval is None else given}: it needs the approval that its own plan gives, once.",
-            hint="Ask again with dry_run=true, read the plan, and pass its approval.",
-            evidence={"request": exact},
-        )
+def check_approval(room: Room, caller: Caller, wish: Wish, because: str = "This cannot be taken back") -> None:
+    """Use up the approval of a plan for this caller and this exact request. Raises Conflict when there is none.
+
+    Raises RepeatedError for the same request sent again while the first is still being begun.
+    """
+    exact, approval = str(wish.exact), wish.approval
+    if approval is not None and room.store.approvals.consume(approval, caller.id, exact):
+        return
+    if approval is not None and room.store.approvals.is_used(approval, caller.id, exact):
+        _await_twin(room, caller, wish.key)
+    given = "The approval is used up, older than 15 minutes, or was given to another caller or for another request"
+    raise problems.Conflict(
+        "approval.missing",
+        f"{because if approval is None else given}: it needs the approval that its own plan gives, once.",
+        hint="Ask again with dry_run=true, read the plan, and pass its approval.",
+        evidence={"request": exact},
+    )
+
+
+def _await_twin(room: Room, caller: Caller, key: str | None) -> None:
+    """The approval went to a request of the same key, which is an operation in a moment: the answer was lost and it is sent again."""
+    if not isinstance(key, Key):
+        return
+    for _ in range(_TWIN_LOOKS):
+        operation = room.engine.repeated(key, caller.id, key.request_hash)
+        if operation is not None:
+            raise RepeatedError(operation)
+        time.sleep(_TWIN_PAUSE_SECONDS)

@@ -50,7 +50,7 @@ class Desk:
         spec = _parse(workflow, given)
         subject = workflow.subject(spec)
         stored = spec.model_dump(mode="json")
-        spec_hash = hash_of([workflow.name, subject, stored])
+        spec_hash = _spec_hash(workflow, subject, spec)
         with contextlib.ExitStack() as stack:
             if request.key is not None:
                 stack.enter_context(self._journal.writing(f"key/{request.caller}/{request.key}"))
@@ -115,6 +115,14 @@ class Desk:
         for row in active:
             if row.status in HOLDING and row.workflow in workflow.overtakes and row.cancel_by is None:
                 self._stop(row, caller, now)
+
+    def under_way(self, name: str, given: Any) -> bool:
+        """Whether a request for this would be answered with an operation that has not ended."""
+        workflow = self._workflow(name)
+        spec = _parse(workflow, given)
+        subject = workflow.subject(spec)
+        wanted = _spec_hash(workflow, subject, spec)
+        return any((row.workflow, row.spec_hash) == (name, wanted) for row in self._rows.find_active(subject))
 
     def overtaken(self, name: str, given: Any) -> list[OperationRow]:
         """What a request for this would cancel first."""
@@ -201,6 +209,11 @@ class Desk:
 def hash_of(value: Any) -> str:
     """SHA-256 of a JSON value in one canonical spelling."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _spec_hash(workflow: Workflow, subject: str, spec: BaseModel) -> str:
+    """What two requests have in common that are answered with one operation."""
+    return hash_of([workflow.name, subject, spec.model_dump(mode="json")])
 
 
 def _parse(workflow: Workflow, given: Any) -> BaseModel:

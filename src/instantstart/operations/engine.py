@@ -139,6 +139,10 @@ class Engine:
         """What ``start`` would cancel first, since this workflow overtakes it."""
         return self._views(self._desk.overtaken(workflow, spec))
 
+    def under_way(self, workflow: str, spec: Any) -> bool:
+        """Whether ``start`` would answer with an operation that has not ended."""
+        return self._desk.under_way(workflow, spec)
+
     def repeated(self, key: str, caller: str, request_hash: str) -> Operation | None:
         """The operation that this Idempotency-Key became, if it did. Raises Conflict (operation.key_reused)."""
         row = self._desk.find_repeat(key, caller, request_hash)

@@ -47,6 +47,12 @@ class Approvals:
         with self._connector.transaction() as connection:  # one statement: of two who use it at once, one changes a row
             return connection.execute(sa.update(_APPROVALS).where(usable).values(state=USED)).rowcount == 1
 
+    def is_used(self, secret: str, caller: str, request_hash: str) -> bool:
+        """Whether this caller has used it up for this request."""
+        mine = (_APPROVALS.c.secret_hash == hash_of(secret)) & (_APPROVALS.c.caller == caller) & (_APPROVALS.c.request_hash == request_hash)
+        with self._connector.read() as connection:
+            return connection.execute(sa.select(_APPROVALS.c.id).where(mine, _APPROVALS.c.state == USED)).first() is not None
+
     def find(self, approval_id: str) -> ApprovalRow | None:
         """The approval, or None."""
         with self._connector.read() as connection:

@@ -101,7 +101,7 @@ export interface paths {
         put?: never;
         /**
          * Create a cluster
-         * @description The whole pipeline: EKS, dependencies, HyperPod, storage, verify. Left out, the tag is made up.
+         * @description EKS, dependencies, HyperPod, storage, verify. Left out, the tag is made up. An agent passes its plan's approval.
          */
         post: operations["cluster_create"];
         delete?: never;
@@ -505,7 +505,7 @@ export interface paths {
         put?: never;
         /**
          * Create the HyperPod cluster
-         * @description The HyperPod cluster on the EKS cluster, with its first instance group.
+         * @description The HyperPod cluster on the EKS cluster, with its first instance group. An agent passes its plan's approval.
          */
         post: operations["hyperpod_create"];
         delete?: never;
@@ -703,7 +703,7 @@ export interface paths {
          * Add an instance group
          * @description A new group: type, count, zone, how it is paid for, network mode, subnet. Most of it is for the life of the group.
          *
-         *     The operation succeeds when all wanted nodes run and Kubernetes calls them ready.
+         *     The operation succeeds when all wanted nodes run and Kubernetes calls them ready. An agent passes its plan's approval.
          */
         post: operations["instance_group_add"];
         delete?: never;
@@ -754,6 +754,8 @@ export interface paths {
         /**
          * Scale an instance group
          * @description Another number of nodes. Idle nodes go first; where busy ones must go, the plan (dry_run) names their jobs, with an approval.
+         *
+         *     An agent passes its plan's approval for more nodes, too.
          */
         post: operations["instance_group_scale"];
         delete?: never;
@@ -807,7 +809,7 @@ export interface paths {
         put?: never;
         /**
          * Add a node pool
-         * @description Let Karpenter make nodes of some instance groups. Groups that have nodes lose them: that needs the approval of the plan.
+         * @description Let Karpenter make nodes of some instance groups. An agent passes its plan's approval; so does who takes nodes from groups.
          */
         post: operations["node_pool_add"];
         delete?: never;
@@ -839,7 +841,7 @@ export interface paths {
         head?: never;
         /**
          * Update a node pool
-         * @description Change a node pool: what is left out stays. Groups newly named that have nodes lose them: that needs the plan's approval.
+         * @description Change a node pool: what is left out stays. An agent passes its plan's approval; so does who takes nodes from groups.
          */
         patch: operations["node_pool_update"];
         trace?: never;
@@ -935,7 +937,7 @@ export interface paths {
         put?: never;
         /**
          * Create a tracking server
-         * @description Bucket folder, role, server, and the pods' way to it. It takes up to 25 minutes, and is paid by the hour.
+         * @description Bucket folder, role, server, and the pods' way to it. Up to 25 minutes; paid by the hour: an agent passes its plan's approval.
          */
         post: operations["mlflow_server_create"];
         delete?: never;
@@ -2017,7 +2019,7 @@ export interface paths {
         put?: never;
         /**
          * Mount an FSx for Lustre file system
-         * @description A file system that is there, or a new one of size_gib, as a volume claim.
+         * @description A file system that is there, or a new one of size_gib, as a volume claim. For a new one an agent passes its plan's approval.
          */
         post: operations["fsx_volume_add"];
         delete?: never;
@@ -2081,7 +2083,7 @@ export interface paths {
         put?: never;
         /**
          * Create the EKS cluster
-         * @description Only the network and the EKS control plane: the first stage. Left out, the tag is made up.
+         * @description Only the network and the EKS control plane: the first stage. Left out, the tag is made up. An agent passes its plan's approval.
          */
         post: operations["eks_create"];
         delete?: never;
@@ -10810,6 +10812,8 @@ export interface operations {
     cluster_create: {
         parameters: {
             query?: {
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
+                approval?: string | null;
                 /** @description Answer a plan of what would change, and change nothing. */
                 dry_run?: boolean;
             };
@@ -14652,6 +14656,8 @@ export interface operations {
     hyperpod_create: {
         parameters: {
             query?: {
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
+                approval?: string | null;
                 /** @description Answer a plan of what would change, and change nothing. */
                 dry_run?: boolean;
             };
@@ -16728,6 +16734,8 @@ export interface operations {
     instance_group_add: {
         parameters: {
             query?: {
+                /** @description The approval that the plan (dry_run) gave. */
+                approval?: string | null;
                 /** @description Answer a plan of what would change, and change nothing. */
                 dry_run?: boolean;
             };
@@ -19543,6 +19551,8 @@ export interface operations {
     mlflow_server_create: {
         parameters: {
             query?: {
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
+                approval?: string | null;
                 /** @description Answer a plan of what would change, and change nothing. */
                 dry_run?: boolean;
             };
@@ -29628,6 +29638,8 @@ export interface operations {
     fsx_volume_add: {
         parameters: {
             query?: {
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
+                approval?: string | null;
                 /** @description Answer a plan of what would change, and change nothing. */
                 dry_run?: boolean;
             };
@@ -30123,7 +30135,7 @@ export interface operations {
             query?: {
                 /** @description Also delete the file system made for this claim, with its data. */
                 delete_file_system?: boolean;
-                /** @description The approval that the plan (dry_run) gave. */
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
                 approval?: string | null;
                 /** @description Answer a plan of what would change, and change nothing. */
                 dry_run?: boolean;
@@ -30295,6 +30307,8 @@ export interface operations {
     eks_create: {
         parameters: {
             query?: {
+                /** @description The approval that the plan (dry_run) gave, where it gave one. */
+                approval?: string | null;
                 /** @description Answer a plan of what would change, and change nothing. */
                 dry_run?: boolean;
             };

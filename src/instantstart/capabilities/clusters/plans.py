@@ -51,8 +51,8 @@ def admitted(room: Room, target: T) -> T:
     return target
 
 
-def plan_create(room: Room, target: specs.ClusterTarget) -> Plan:
-    """What cluster.create would make, with the findings of the preflight."""
+def plan_create(room: Room, target: specs.ClusterTarget, tag: str | None) -> Plan:
+    """What cluster.create would make, with the findings of the preflight. ``tag``: as it was asked for."""
     where = sites.site(room, target)
     derived = where.names
     group = f"{target.instance_count} x {target.instance_type} in {target.zone} ({target.capacity_type})"
@@ -66,18 +66,24 @@ def plan_create(room: Room, target: specs.ClusterTarget) -> Plan:
         f"HyperPod cluster {derived.hyperpod_cluster}: {group}",
         f"claim {target.namespace}/{target.claim_name} on {target.bucket or derived.data_bucket}",
     )
-    return Plan(make=make, findings=tuple(preflight(room, target)))
+    return Plan(make=make, findings=tuple(preflight(room, target)), warnings=_of_the_tag(target, tag))
 
 
-def plan_eks(room: Room, target: specs.EksTarget) -> Plan:
-    """What eks.create would make."""
+def plan_eks(room: Room, target: specs.EksTarget, tag: str | None) -> Plan:
+    """What eks.create would make. ``tag``: as it was asked for."""
     where = sites.site(room, target)
     ask = specs.ClusterTarget(**target.model_dump(), zone="none", instance_type="ml.t3.medium", instance_count=0)
     found = rules.findings(where, ask, reads.observe(where, ask, room.clock.now().timestamp()), rules.EKS_RULES)
     return Plan(
         make=(f"stack {where.names.stack} in {where.aws.region}", f"EKS cluster {where.names.eks_cluster}", f"role {where.names.eks_role}"),
         findings=tuple(found),
+        warnings=_of_the_tag(target, tag),
     )
+
+
+def _of_the_tag(target: Target, tag: str | None) -> tuple[str, ...]:
+    """A made-up tag is made up again when the request is made again: the names of the plan are only like those to come."""
+    return () if tag else (f"No tag was given: another one like {target.tag} is made up when it begins. Pass a tag to choose it.",)
 
 
 def plan_dependencies(room: Room, where: Site) -> Plan:

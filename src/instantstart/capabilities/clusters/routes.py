@@ -13,6 +13,8 @@ from instantstart.capabilities.clusters import plans, rules, specs, views
 from instantstart.capabilities.doors import (
     Admin,
     AdminOrAgent,
+    Approval,
+    Asking,
     ClusterPath,
     DryRun,
     IdempotencyKey,
@@ -27,6 +29,7 @@ from instantstart.capabilities.doors import (
 )  # fmt: skip
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
+from instantstart.capabilities.spending import exactly, spend
 from instantstart.ensure import sites
 from instantstart.ensure.capacity import offers
 from instantstart.ensure.findings import Finding, refusal
@@ -92,24 +95,26 @@ def list_clusters(
 
 @router.post("/clusters", operation_id="cluster_create", summary="Create a cluster", status_code=202, response_model=Operation | Plan)
 def create_cluster(
-    room: RoomDep, caller: Operator, ask: specs.CreateCluster, response: Response, key: IdempotencyKey = None, dry_run: DryRun = False
-) -> Any:
-    """The whole pipeline: EKS, dependencies, HyperPod, storage, verify. Left out, the tag is made up."""
+    room: RoomDep, caller: Operator, ask: specs.CreateCluster, response: Response,
+    approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
+) -> Any:  # fmt: skip
+    """EKS, dependencies, HyperPod, storage, verify. Left out, the tag is made up. An agent passes its plan's approval."""
     target = _target(room, specs.ClusterTarget, ask)
-    if dry_run:
-        return promise(response, plans.plan_create(room, target))
-    return begin(room, caller, response, Wish("cluster.create", plans.admitted(room, target), key))
+    asking = Asking(room, caller, response, key, dry_run, approval)
+    wish = Wish("cluster.create", target, exact=exactly("cluster.create", ask))
+    return spend(asking, wish, lambda: plans.plan_create(room, target, ask.tag), lambda: plans.admitted(room, target))
 
 
 @router.post("/eks-clusters", operation_id="eks_create", summary="Create the EKS cluster", status_code=202, response_model=Operation | Plan)
 def create_eks(
-    room: RoomDep, caller: Operator, ask: specs.CreateEks, response: Response, key: IdempotencyKey = None, dry_run: DryRun = False
-) -> Any:
-    """Only the network and the EKS control plane: the first stage. Left out, the tag is made up."""
+    room: RoomDep, caller: Operator, ask: specs.CreateEks, response: Response,
+    approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
+) -> Any:  # fmt: skip
+    """Only the network and the EKS control plane: the first stage. Left out, the tag is made up. An agent passes its plan's approval."""
     target = _target(room, specs.EksTarget, ask)
-    if dry_run:
-        return promise(response, plans.plan_eks(room, target))
-    return begin(room, caller, response, Wish("eks.create", plans.admitted(room, target), key))
+    asking = Asking(room, caller, response, key, dry_run, approval)
+    wish = Wish("eks.create", target, exact=exactly("eks.create", ask))
+    return spend(asking, wish, lambda: plans.plan_eks(room, target, ask.tag), lambda: plans.admitted(room, target))
 
 
 @router.get("/clusters/{cluster}", operation_id="cluster_get", summary="Get one cluster")
@@ -149,15 +154,14 @@ def configure_dependencies(
 )  # fmt: skip
 def create_hyperpod(
     room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.CreateHyperPod, response: Response,
-    key: IdempotencyKey = None, dry_run: DryRun = False,
+    approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
-    """The HyperPod cluster on the EKS cluster, with its first instance group."""
+    """The HyperPod cluster on the EKS cluster, with its first instance group. An agent passes its plan's approval."""
     where = sites.find(room, cluster)
     _check_order(room, where, "hyperpod")
     target = plans.checked(room, where, _placed(specs.HyperPodTarget, where, ask))
-    if dry_run:
-        return promise(response, plans.plan_hyperpod(room, where, target))
-    return begin(room, caller, response, Wish("hyperpod.create", target, key))
+    wish = Wish("hyperpod.create", target, exact=exactly("hyperpod.create", ask, cluster))
+    return spend(Asking(room, caller, response, key, dry_run, approval), wish, lambda: plans.plan_hyperpod(room, where, target))
 
 
 @router.post(

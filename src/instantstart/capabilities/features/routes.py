@@ -141,7 +141,7 @@ def _start(room: Room, caller: Caller, response: Response, asked: _Asked) -> Fea
     known = {name: op for name in touched if (op := _begun(room, caller, asked.key, name)) and op.spec.get("ask") == touched[name]}
     left = [change for change in prepared.changes if change.feature not in known]
     if any(change.destroys for change in left):
-        check_approval(room, caller, prepared.exact, asked.approval)
+        check_approval(room, caller, Wish("feature.update", asked.ask, exact=prepared.exact, approval=asked.approval))
     started = [*known.values(), *(_begin(room, caller, response, prepared, (change, asked.key)) for change in left)]
     switched = {change.feature for change in prepared.changes} | set(known)
     update = FeatureUpdate(bool(started), tuple(started), tuple(name for name in touched if name not in switched))

@@ -34,6 +34,16 @@ def begin_agreed(
     begin(http, method, path, How(how.wait, how.output, query={**how.query, "approval": plan.get("approval")}), body)
 
 
+def begin_costly(http: Client, path: str, how: How, yes: bool, body: Mapping[str, Any] | None = None) -> None:
+    """POST what is paid for by the hour: a person's at once; an agent's after its plan was shown and agreed to, with its approval."""
+    try:
+        begin(http, "POST", path, how, body)
+    except problems.Conflict as problem:
+        if problem.code != "approval.missing":
+            raise
+        begin_agreed(http, ("POST", path), how, yes, body)
+
+
 def agree(plan: Mapping[str, Any], yes: bool, typed: str | None = None) -> None:
     """Show a plan and ask whether to go on. Raises Invalid when it is not agreed to, or nobody is there to answer."""
     show_plan(plan, TABLE, note=True)

@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from instantstart.faces.cli import imports, nodes, show, steps
+from instantstart.faces.cli import creating, imports, nodes, show, steps
 from instantstart.faces.cli.agreeing import Yes, begin_agreed, confirm
 from instantstart.faces.cli.session import TABLE, ClusterArgument, DryRun, Output, Wait, chosen_cluster, client
 from instantstart.faces.cli.steps import begin, cluster_path
 
 app = typer.Typer(help="Make, list, look at, mend and delete clusters.", no_args_is_help=True)
-app.command("create")(steps.create)
-app.command("eks")(steps.eks)
-app.command("dependencies")(steps.dependencies)
-app.command("hyperpod")(steps.hyperpod)
-app.command("storage")(steps.storage)
-app.command("preflight")(steps.preflight)
+app.command("create")(creating.create)
+app.command("eks")(creating.eks)
+app.command("dependencies")(creating.dependencies)
+app.command("hyperpod")(creating.hyperpod)
+app.command("storage")(creating.storage)
+app.command("preflight")(creating.preflight)
 app.command("nodes")(nodes.list_nodes)
 app.command("import")(imports.import_cluster)
 

@@ -9,7 +9,7 @@ import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import show, steps
-from instantstart.faces.cli.agreeing import Yes, begin_agreed
+from instantstart.faces.cli.agreeing import Yes, begin_agreed, begin_costly
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import joined, part
 from instantstart.faces.cli.placed import Cluster
@@ -105,6 +105,7 @@ def add(
     lifecycle_uri: Scripts = None,
     lifecycle_script: Script = None,
     file: Spec = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = True,
     output: Output = TABLE,
@@ -117,7 +118,7 @@ def add(
         lifecycle_uri=lifecycle_uri, lifecycle_script=lifecycle_script,
     )  # fmt: skip
     with client() as http:
-        begin(http, "POST", _path(http, cluster), steps.How(wait, output, dry_run), body)
+        begin_costly(http, _path(http, cluster), steps.How(wait, output, dry_run), yes, body)
 
 
 @app.command()

@@ -22,6 +22,7 @@ from instantstart.faces.cli import (
     agents,
     audit,
     clusters,
+    creating,
     database,
     demo,
     diagnose,
@@ -39,7 +40,6 @@ from instantstart.faces.cli import (
     serving,
     session,
     show,
-    steps,
     storage,
     support,
     tokens,
@@ -102,7 +102,7 @@ app.add_typer(tokens.app, name="token")
 app.add_typer(access.context, name="context")
 app.add_typer(access.sessions, name="session")
 app.add_typer(audit.app, name="audit")
-app.command("preflight")(steps.preflight)
+app.command("preflight")(creating.preflight)
 app.command("demo")(demo.demo)
 app.command("login")(access.login)
 app.command("logout")(access.logout)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from instantstart.faces.cli import files, show
-from instantstart.faces.cli.agreeing import Yes, begin_agreed
+from instantstart.faces.cli.agreeing import Yes, begin_agreed, begin_costly
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import part
 from instantstart.faces.cli.placed import Cluster, Cursor, Limit
@@ -87,6 +87,7 @@ def create_server(
     maintenance: Maintenance = None,
     cluster: Cluster = None,
     file: Spec = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = True,
     output: Output = TABLE,
@@ -97,7 +98,7 @@ def create_server(
         maintenance=maintenance,
     )  # fmt: skip
     with client() as http:
-        begin(http, "POST", _base(http, cluster) + "/mlflow/tracking_server", How(wait, output, dry_run), body)
+        begin_costly(http, _base(http, cluster) + "/mlflow/tracking_server", How(wait, output, dry_run), yes, body)
 
 
 @app.command("create-app")

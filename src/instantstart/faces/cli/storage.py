@@ -9,7 +9,7 @@ import typer
 
 from instantstart.base import problems
 from instantstart.faces.cli import show
-from instantstart.faces.cli.agreeing import Yes, begin_agreed
+from instantstart.faces.cli.agreeing import Yes, begin_agreed, begin_costly
 from instantstart.faces.cli.client import Client
 from instantstart.faces.cli.paths import joined, part
 from instantstart.faces.cli.placed import Cluster, Cursor, Limit, Namespace
@@ -95,6 +95,7 @@ def add_fsx(
     namespace: Namespace = "default",
     cluster: Cluster = None,
     file: Spec = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     wait: Wait = True,
     output: Output = TABLE,
@@ -102,7 +103,7 @@ def add_fsx(
     """Mount an FSx for Lustre file system: one that is there, or a new one."""
     body = asked(file, claim_name=claim, namespace=namespace, file_system_id=file_system, size_gib=size, throughput=throughput, zone=zone)
     with client() as http:
-        begin(http, "POST", _base(http, cluster) + "/volumes/fsx", How(wait, output, dry_run), body)
+        begin_costly(http, _base(http, cluster) + "/volumes/fsx", How(wait, output, dry_run), yes, body)
 
 
 @volumes.command("remove")

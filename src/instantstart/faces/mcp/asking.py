@@ -1,5 +1,7 @@
 """The plan put before the user of the client (MCP elicitation) when a tool that needs an approval is called without one.
 
+A client that cannot ask is answered with the plan.
+
 A yes passes the plan's single-use approval with the same call. It is the word of an agent's client, not of a person at the door: what
 the door keeps for a person still waits for one (docs/decisions/0019). From 2026-07-28 on the question travels in the answer of the
 call and the client asks again with what the user said; before, it is a request of its own, where the transport carries one.
@@ -27,6 +29,8 @@ SCHEMA: Json = {
 _IN_THE_ANSWER_SINCE = "2026-07-28"
 _MOST_LINES = 12
 _PARTS = (("remove", "Removed"), ("change", "Changed"), ("make", "Made"), ("keep", "Kept"), ("warnings", "Take note"))
+#: what an agent whose client asks nobody is told with a plan that has an approval
+PLAN_FIRST = "Nothing was changed. Show this plan; after a yes, call again with the same arguments and this approval."
 _LAST = "Your yes is for this plan, once. What your organisation keeps for an administrator waits for one all the same."
 
 

@@ -24,7 +24,8 @@ _AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked"})
 
 
 async def call(tool: Tool, route: Route, rest: Rest, context: Any, params: Any) -> Json | InputRequiredResult:
-    """What the tool answers; or the question that the client is to put before its user. Raises the Problem that the route tells."""
+    """What the tool answers; its plan, where it takes an approval that was not given; or the question
+    that the client is to put before its user. Raises the Problem that the route tells."""
     arguments = dict(params.arguments or {})
     names.check(tool, route, arguments)
     if tool.name == "operation_wait":
@@ -37,13 +38,15 @@ async def call(tool: Tool, route: Route, rest: Rest, context: Any, params: Any) 
     if under_way is not None:
         return projections.shaped(tool.shape, under_way)
     try:
-        return projections.shaped(tool.shape, await rest.call(route, arguments))
+        return _told(tool, await rest.call(route, arguments))
     except problems.Conflict as problem:
-        if problem.code != "approval.missing" or "approval" in arguments or not asking.can(context):
+        if problem.code != "approval.missing" or "approval" in arguments:
             raise
         plan = await rest.call(route, {**arguments, "dry_run": True})
         if not isinstance(plan, Mapping) or not plan.get("approval"):
             raise
+    if not asking.can(context):
+        return _told(tool, plan)
     asked = await asking.ask(context, tool, arguments, plan)
     if isinstance(asked, InputRequiredResult):
         return asked
@@ -51,11 +54,17 @@ async def call(tool: Tool, route: Route, rest: Rest, context: Any, params: Any) 
     return projections.shaped(tool.shape, await rest.call(route, {**arguments, "approval": plan["approval"]}))
 
 
+def _told(tool: Tool, document: Any) -> Json:
+    """The answer, cut down; a plan with an approval says what may follow."""
+    told = projections.shaped(tool.shape, document)
+    return {**told, "next_step": asking.PLAN_FIRST} if isinstance(document, Mapping) and document.get("approval") else told
+
+
 async def _under_way(rest: Rest, tool: Tool, arguments: Json) -> Any:
     """The caller's own operation that the same call began under a tag of its making, while it has not ended: its answer was lost."""
     if tool.makes_up_tag_for is None or arguments.get("tag") or arguments.get("dry_run"):
         return None
-    given = {name: value for name, value in arguments.items() if value is not None}
+    given = {name: value for name, value in arguments.items() if value is not None and name != "approval"}
     found = await rest.send("GET", f"{API}/operations", query={"mine": "true", "status": _ACTIVE, "workflow": tool.makes_up_tag_for})
     return next((each for each in found["items"] if all(each["spec"].get(name) == value for name, value in given.items())), None)
 

@@ -50,6 +50,12 @@ class Shape(StrEnum):
     recorded = "recorded"
 
 
+#: a tool without the approval that it takes changes nothing: it answers its plan, which carries one
+PLANNED = "Answers a plan first; pass its approval."
+#: the same of a tool that takes an approval only where something is paid for, disturbed or lost
+PLANNED_WHERE = "Where it costs, disturbs or loses something, it answers a plan first; pass its approval."
+
+
 @dataclass(frozen=True)
 class Tool:
     """One tool. ``name`` is the operationId of its route; ``status_tool`` is the reading tool that tells when a change is complete."""
@@ -84,9 +90,11 @@ def begins(name: str, says: str, area: Area = Area.core, *, names_cluster: bool 
     return Tool(name, says, area, Toolset.operate, Effect.changes, "operation_wait", Shape.operation, names_cluster=names_cluster)
 
 
-def makes(name: str, says: str, workflow: str) -> Tool:
-    """A tool that begins a cluster, under a tag of its own making where none is given."""
-    return Tool(name, says, Area.core, Toolset.operate, Effect.changes, "operation_wait", Shape.operation, makes_up_tag_for=workflow)
+def costs(name: str, says: str, area: Area = Area.core, *, told: str = PLANNED, makes_up_tag_for: str | None = None) -> Tool:
+    """A tool that begins what is paid for by the hour: its plan first, whose approval it takes."""
+    return Tool(
+        name, f"{says} {told}", area, Toolset.operate, Effect.changes, "operation_wait", Shape.operation, makes_up_tag_for=makes_up_tag_for
+    )
 
 
 def changes(name: str, says: str, area: Area, status_tool: str, shape: Shape = Shape.compact) -> Tool:
@@ -100,11 +108,12 @@ def ends(name: str, says: str, area: Area = Area.core) -> Tool:
 
 
 def removes(name: str, says: str, area: Area = Area.core, *, names_cluster: bool = False) -> Tool:
-    """A tool of the admin set that removes something by an operation; a person agrees before."""
-    return Tool(name, says, area, Toolset.admin, Effect.destroys, "operation_wait", Shape.operation, names_cluster=names_cluster)
+    """A tool of the admin set that removes something by an operation, after its plan; a person agrees before."""
+    return Tool(
+        name, f"{says} {PLANNED}", area, Toolset.admin, Effect.destroys, "operation_wait", Shape.operation, names_cluster=names_cluster
+    )
 
 
 def on_nodes(name: str, says: str, effect: Effect = Effect.changes) -> Tool:
     """A tool that acts on nodes: where work is disturbed or data lost, its plan carries an approval."""
-    told = f"{says} Call with dry_run=true first: where its plan has an approval, pass that."
-    return Tool(name, told, Area.capacity, Toolset.operate, effect, "operation_wait", Shape.operation)
+    return Tool(name, f"{says} {PLANNED_WHERE}", Area.capacity, Toolset.operate, effect, "operation_wait", Shape.operation)

@@ -10,6 +10,7 @@ from instantstart.base import patterns
 from instantstart.capabilities.capacity.groups import plans, specs, views
 from instantstart.capabilities.doors import (
     AdminOrAgent,
+    Asking,
     Caller,
     ClusterPath,
     DryRun,
@@ -25,6 +26,7 @@ from instantstart.capabilities.doors import (
 )  # fmt: skip
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
+from instantstart.capabilities.spending import exactly, spend
 from instantstart.ensure import sites
 from instantstart.operations.record import Operation
 
@@ -53,16 +55,15 @@ def get_group(room: RoomDep, _caller: Viewer, cluster: ClusterPath, group: Group
 )  # fmt: skip
 def add_group(
     room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.AddInstanceGroup, response: Response,
-    key: IdempotencyKey = None, dry_run: DryRun = False,
+    approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """A new group: type, count, zone, how it is paid for, network mode, subnet. Most of it is for the life of the group.
 
-    The operation succeeds when all wanted nodes run and Kubernetes calls them ready.
+    The operation succeeds when all wanted nodes run and Kubernetes calls them ready. An agent passes its plan's approval.
     """
     step = plans.add(room, sites.find(room, cluster), ask)
-    if dry_run:
-        return promise(response, step.plan)
-    return _go(room, caller, response, plans.checked(step), Wish("instance_group.add", step.target, key))
+    wish = Wish("instance_group.add", step.target, exact=exactly("instance_group.add", ask, cluster))
+    return _grown(Asking(room, caller, response, key, dry_run, approval), step, wish)
 
 
 @router.patch(
@@ -88,8 +89,14 @@ def scale_group(
     room: RoomDep, caller: Operator, cluster: ClusterPath, group: GroupPath, ask: specs.ScaleInstanceGroup, response: Response,
     approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
-    """Another number of nodes. Idle nodes go first; where busy ones must go, the plan (dry_run) names their jobs, with an approval."""
+    """Another number of nodes. Idle nodes go first; where busy ones must go, the plan (dry_run) names their jobs, with an approval.
+
+    An agent passes its plan's approval for more nodes, too.
+    """
     step = plans.scale(room, sites.find(room, cluster), group, ask)
+    if step.plan.make:
+        wish = Wish("instance_group.scale", step.target, exact=exactly("instance_group.scale", ask, cluster, *step.plan.make))
+        return _grown(Asking(room, caller, response, key, dry_run, approval), step, wish)
     if dry_run:
         return promise(response, approve(room, caller, step.exact, step.plan) if step.exact else step.plan)
     wish = Wish("instance_group.scale", step.target, key, step.exact, approval)
@@ -113,6 +120,13 @@ def delete_group(
     if dry_run:
         return promise(response, approve(room, caller, str(step.exact), step.plan))
     return begin_approved(room, caller, response, Wish("instance_group.delete", step.target, key, step.exact, approval))
+
+
+def _grown(asking: Asking, step: plans.Step, wish: Wish) -> Any:
+    """Nodes more: say that they are asked for already, plan, or begin."""
+    if step.already and not asking.dry_run:
+        return promise(asking.response, views.get_group(asking.room, sites.site(asking.room, step.target), specs.group_of(step.target)))
+    return spend(asking, wish, lambda: step.plan, lambda: plans.checked(step).target)
 
 
 def _go(room: Room, caller: Caller, response: Response, step: plans.Step, wish: Wish) -> Any:

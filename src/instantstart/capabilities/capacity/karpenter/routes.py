@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
@@ -13,7 +12,7 @@ from instantstart.capabilities.capacity.karpenter import plans, specs, views
 from instantstart.capabilities.doors import (
     AdminOrAgent,
     Approval,
-    Caller,
+    Asking,
     ClusterPath,
     DryRun,
     IdempotencyKey,
@@ -31,6 +30,7 @@ from instantstart.capabilities.doors import (
 )
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
+from instantstart.capabilities.spending import exactly, spend
 from instantstart.ensure import sites
 from instantstart.ensure.sites import Site
 from instantstart.operations.record import Operation
@@ -39,18 +39,8 @@ router = APIRouter(tags=["capacity"])
 
 PoolPath = Annotated[str, Path(max_length=63, pattern=patterns.KUBERNETES_NAME, description="Name of the node pool.")]
 _BASE = "/clusters/{cluster}/karpenter"
-
-
-@dataclass(frozen=True)
-class _Asking:
-    """Who asks, and how the answer goes out."""
-
-    room: Room
-    caller: Caller
-    response: Response
-    key: str | None
-    dry_run: bool
-    approval: str | None = None
+#: what lets Karpenter make nodes by itself
+_SCALES = frozenset({"node_pool.add", "node_pool.update"})
 
 
 @router.get(_BASE, operation_id="karpenter_get", summary="Get managed Karpenter")
@@ -88,7 +78,7 @@ def disable_karpenter(
 
     Ask for the plan first: it carries the approval. What an agent asks for waits until an administrator, a person, says yes.
     """
-    asking = _Asking(room, caller, response, key, dry_run, approval)
+    asking = Asking(room, caller, response, key, dry_run, approval)
     prepared = plans.plan_disable(room, _open(room, cluster))
     if prepared.equal and not dry_run:
         return promise(response, views.get_karpenter(room, cluster))
@@ -115,8 +105,8 @@ def add_node_pool(
     room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.AddNodePool, response: Response,
     approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
-    """Let Karpenter make nodes of some instance groups. Groups that have nodes lose them: that needs the approval of the plan."""
-    asking = _Asking(room, caller, response, key, dry_run, approval)
+    """Let Karpenter make nodes of some instance groups. An agent passes its plan's approval; so does who takes nodes from groups."""
+    asking = Asking(room, caller, response, key, dry_run, approval)
     prepared = plans.prepare_add(room, _open(room, cluster), ask)
     if prepared.equal and not dry_run:
         return promise(response, views.get_pool(room, cluster, ask.name))
@@ -131,8 +121,8 @@ def update_node_pool(
     room: RoomDep, caller: Operator, cluster: ClusterPath, pool: PoolPath, ask: specs.UpdateNodePool, response: Response,
     approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
-    """Change a node pool: what is left out stays. Groups newly named that have nodes lose them: that needs the plan's approval."""
-    asking = _Asking(room, caller, response, key, dry_run, approval)
+    """Change a node pool: what is left out stays. An agent passes its plan's approval; so does who takes nodes from groups."""
+    asking = Asking(room, caller, response, key, dry_run, approval)
     prepared = plans.prepare_update(room, _open(room, cluster), pool, ask)
     if prepared.equal and not dry_run:
         return promise(response, views.get_pool(room, cluster, pool))
@@ -148,7 +138,7 @@ def delete_node_pool(
     approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Delete a node pool: its nodes are drained and go, its node class too. Its instance groups stay, at 0 nodes."""
-    asking = _Asking(room, caller, response, key, dry_run, approval)
+    asking = Asking(room, caller, response, key, dry_run, approval)
     return _begin("node_pool.delete", plans.plan_delete(room, _open(room, cluster), pool), asking)
 
 
@@ -159,14 +149,14 @@ def _open(room: Room, cluster: str) -> Site:
     return where
 
 
-def _begin(workflow: str, prepared: plans.Prepared, asking: _Asking) -> Any:
+def _begin(workflow: str, prepared: plans.Prepared, asking: Asking) -> Any:
     """The plan, or the operation. What destroys takes an administrator (or an agent, who waits for one) and the plan's approval."""
     room, caller, exact = asking.room, asking.caller, prepared.exact
+    if exact is None and workflow in _SCALES:
+        return spend(asking, Wish(workflow, prepared.target, exact=exactly(workflow, prepared.target)), lambda: prepared.plan)
     if asking.dry_run:
         return promise(asking.response, approve(room, caller, exact, prepared.plan) if exact else prepared.plan)
     wish = Wish(workflow, prepared.target, asking.key, exact, asking.approval)
-    if exact is None:
-        return begin(room, caller, asking.response, wish)
     if caller.kind is Kind.person:
         check_role(caller, Role.admin)
     return begin_approved(room, caller, asking.response, wish)

@@ -10,6 +10,8 @@ from instantstart.base import patterns
 from instantstart.capabilities import activity
 from instantstart.capabilities.doors import (
     AdminOrAgent,
+    Approval,
+    Asking,
     ClusterPath,
     DryRun,
     IdempotencyKey,
@@ -23,6 +25,7 @@ from instantstart.capabilities.doors import (
     promise,
 )  # fmt: skip
 from instantstart.capabilities.planning import Plan
+from instantstart.capabilities.spending import exactly, spend
 from instantstart.capabilities.storage.volumes import plans, specs, views
 from instantstart.ensure.sites import Site
 from instantstart.operations.record import Operation
@@ -76,14 +79,23 @@ def add_s3_volume(
 )  # fmt: skip
 def add_fsx_volume(
     room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.AddFsxVolume, response: Response,
-    key: IdempotencyKey = None, dry_run: DryRun = False,
+    approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
-    """A file system that is there, or a new one of size_gib, as a volume claim."""
+    """A file system that is there, or a new one of size_gib, as a volume claim. For a new one an agent passes its plan's approval."""
     where = activity.standing(room, cluster)
+    if ask.size_gib:
+        return _new_fsx(Asking(room, caller, response, key, dry_run, approval), where, ask)
     if dry_run:
         return promise(response, plans.plan_fsx(room, where, ask))
     target = _placed(specs.FsxTarget, where, plans.checked_fsx(room, where, ask))
     return begin(room, caller, response, Wish("fsx_volume.add", target, key))
+
+
+def _new_fsx(asking: Asking, where: Site, ask: specs.AddFsxVolume) -> Any:
+    """A file system that will be paid for."""
+    room, target = asking.room, _placed(specs.FsxTarget, where, ask)
+    wish = Wish("fsx_volume.add", target, exact=exactly("fsx_volume.add", ask, where.tag))
+    return spend(asking, wish, lambda: plans.plan_fsx(room, where, ask), lambda: plans.checked_fsx(room, where, ask) and target)
 
 
 @router.delete(
@@ -93,7 +105,7 @@ def add_fsx_volume(
 def remove_volume(
     room: RoomDep, caller: AdminOrAgent, cluster: ClusterPath, namespace: NamespacePath, claim: ClaimPath, response: Response,
     delete_file_system: Annotated[bool, Query(description="Also delete the file system made for this claim, with its data.")] = False,
-    approval: Annotated[str | None, Query(max_length=128, description="The approval that the plan (dry_run) gave.")] = None,
+    approval: Approval = None,
     key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
     """Remove the claim and its volume; the bucket or file system stays with its data. Ask for the plan first: it carries the approval."""

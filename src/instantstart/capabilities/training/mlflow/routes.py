@@ -28,6 +28,7 @@ from instantstart.capabilities.doors import (
     promise,
 )
 from instantstart.capabilities.planning import Plan
+from instantstart.capabilities.spending import exactly, spend
 from instantstart.capabilities.training.mlflow import plans, rules, specs, told, views
 from instantstart.ensure import sites
 from instantstart.ensure.mlflow.tracking import TrackingKind
@@ -106,14 +107,14 @@ def list_mlflow(room: RoomDep, _caller: Viewer, cluster: ClusterPath) -> views.M
 )  # fmt: skip
 def create_server(
     room: RoomDep, caller: Operator, cluster: ClusterPath, ask: specs.CreateMlflowServer, response: Response,
-    key: IdempotencyKey = None, dry_run: DryRun = False,
+    approval: Approval = None, key: IdempotencyKey = None, dry_run: DryRun = False,
 ) -> Any:  # fmt: skip
-    """Bucket folder, role, server, and the pods' way to it. It takes up to 25 minutes, and is paid by the hour."""
+    """Bucket folder, role, server, and the pods' way to it. Up to 25 minutes; paid by the hour: an agent passes its plan's approval."""
     where = activity.standing(room, cluster)
     target = rules.settled(where, TrackingKind.tracking_server, ask)
-    if dry_run:
-        return promise(response, plans.plan_create(where, target))
-    return begin(room, caller, response, Wish("mlflow_server.create", plans.checked(where, target), key))
+    asking = Asking(room, caller, response, key, dry_run, approval)
+    wish = Wish("mlflow_server.create", target, exact=exactly("mlflow_server.create", ask, cluster))
+    return spend(asking, wish, lambda: plans.plan_create(where, target), lambda: plans.checked(where, target))
 
 
 @router.post(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instantstart.faces.mcp.tool import Area, Effect, Shape, begins, changes, on_nodes, reads, removes
+from instantstart.faces.mcp.tool import PLANNED_WHERE, Area, Effect, Shape, begins, changes, costs, on_nodes, reads, removes
 
 TOOLS = (
     reads("node_get", "Show one node: faults, pods, whose work, events with reasons.", Area.capacity),
@@ -29,39 +29,26 @@ TOOLS = (
     reads("node_pool_list", "List Karpenter's node pools with nodes, and why one is late.", Area.capacity),
     reads("node_pool_get", "Show one node pool: settings, nodes asked for, why one is late.", Area.capacity),
     begins("karpenter_enable", "Switch managed Karpenter on. It scales nothing before node_pool_add.", Area.capacity),
-    begins(
-        "node_pool_add",
-        "Let Karpenter make nodes of instance groups. Groups with nodes lose them: then pass the approval of dry_run=true.",
-        Area.capacity,
-    ),
-    begins(
-        "node_pool_update",
-        "Change a node pool; what is left out stays. New groups with nodes lose them: then pass the approval of dry_run=true.",
-        Area.capacity,
-    ),
+    costs("node_pool_add", "Let Karpenter make nodes of instance groups. Groups with nodes lose them.", Area.capacity),
+    costs("node_pool_update", "Change a node pool; what is left out stays. New groups with nodes lose them.", Area.capacity),
     removes(
         "node_pool_delete",
-        "Delete a node pool and its nodes. First call with dry_run=true: its plan carries the approval to pass.",
+        "Delete a node pool and its nodes.",
         Area.capacity,
     ),
     removes(
         "karpenter_disable",
-        "Remove all node pools and their nodes, switch Karpenter off, put the groups back. First call with dry_run=true: its "
-        "plan carries the approval to pass.",
+        "Remove all node pools and their nodes, switch Karpenter off, put the groups back.",
         Area.capacity,
     ),
     reads("instance_group_list", "List instance groups: count, type, zone, capacity type, owner.", Area.capacity),
     reads("instance_group_get", "Show one instance group, its nodes by status, and why some are late.", Area.capacity),
-    begins("instance_group_add", "Add an instance group; most of it is for life. dry_run=true checks it.", Area.capacity),
+    costs("instance_group_add", "Add an instance group; most of it is for life.", Area.capacity),
     begins("instance_group_update", "Change labels, taints, checks, minimum or scripts of a group; what is left out stays.", Area.capacity),
-    begins(
-        "instance_group_scale",
-        "Change the number of nodes, idle ones first. Where jobs would end, dry_run=true gives an approval.",
-        Area.capacity,
-    ),
+    costs("instance_group_scale", "Change the number of nodes, idle ones first.", Area.capacity, told=PLANNED_WHERE),
     removes(
         "instance_group_delete",
-        "Empty and delete a group. First call with dry_run=true: its plan carries the approval to pass.",
+        "Empty and delete a group.",
         Area.capacity,
     ),
     reads("training_plan_list", "List training plans: status, window, type, zone, instances left.", Area.capacity),
@@ -69,7 +56,7 @@ TOOLS = (
     reads("training_plan_offerings", "Search training plans on offer, with price and window; buys nothing.", Area.capacity),
     removes(
         "training_plan_buy",
-        "Buy an offering: charged at once, not cancellable. First call with dry_run=true: price, window, approval.",
+        "Buy an offering: charged at once, not cancellable.",
         Area.capacity,
     ),
 )

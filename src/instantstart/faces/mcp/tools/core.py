@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instantstart.faces.mcp.tool import Area, Effect, Shape, Tool, Toolset, begins, ends, makes, reads, removes
+from instantstart.faces.mcp.tool import Area, Effect, Shape, Tool, Toolset, begins, costs, ends, reads, removes
 
 TOOLS = (
     reads("cluster_list", "List clusters with account, region and state.", Area.core, Shape.clusters),
@@ -15,11 +15,15 @@ TOOLS = (
     reads("cluster_events", "List what CloudFormation and HyperPod said, newest first.", Area.core, Shape.events),
     reads("diagnosis_get", "Find why a cluster's creation, node, job, endpoint, deployment or NCCL fails: ranked causes, next steps."),
     reads("preflight_run", "Check what would stand in the way of a cluster; changes nothing."),
-    makes("cluster_create", "Create a whole verified cluster: EKS, dependencies, HyperPod, storage, verify.", "cluster.create"),
-    makes("eks_create", "Create only the network and EKS, the first step. Without a tag one is made up.", "eks.create"),
+    costs(
+        "cluster_create",
+        "Create a whole verified cluster: EKS, dependencies, HyperPod, storage, verify.",
+        makes_up_tag_for="cluster.create",
+    ),
+    costs("eks_create", "Create only the network and EKS, the first step. Without a tag one is made up.", makes_up_tag_for="eks.create"),
     begins("cluster_select", "Make a cluster the default for your other tools, and connect to it.", names_cluster=True),
     begins("dependencies_configure", "Install what HyperPod needs in EKS. Needs a selected (connected) EKS."),
-    begins("hyperpod_create", "Create the HyperPod cluster and its first nodes. Needs dependencies."),
+    costs("hyperpod_create", "Create the HyperPod cluster and its first nodes. Needs dependencies."),
     begins("storage_configure", "Mount an S3 bucket as a volume claim. Needs HyperPod."),
     begins("cluster_verify", "Read everything anew; the result is the summary."),
     reads("operation_list", "List operations, newest first.", Area.core, Shape.operations, "mine", "sort"),
@@ -30,7 +34,7 @@ TOOLS = (
     ends("operation_cancel", "Stop an operation; what was made stays."),
     removes(
         "cluster_delete",
-        "Delete a cluster and all it made. First call with dry_run=true: its plan carries the single-use approval to pass.",
+        "Delete a cluster and all it made.",
         names_cluster=True,
     ),
     Tool(

@@ -25,9 +25,7 @@ TOOLS = (
     begins(
         "inference_endpoint_update", "Change an endpoint; what is left out stays. A silent rollback is told as a failure.", Area.inference
     ),
-    removes(
-        "inference_endpoint_delete", "End an endpoint. First call with dry_run=true: its plan carries the approval to pass.", Area.inference
-    ),
+    removes("inference_endpoint_delete", "End an endpoint.", Area.inference),
     reads("model_deployment_list", "List self-managed deployments with pods, why not ready, address.", Area.inference),
     reads("model_deployment_get", "Show one deployment: how it was asked, argv, pods, why not ready and what to do.", Area.inference),
     begins(
@@ -40,7 +38,7 @@ TOOLS = (
     begins("model_deployment_scale", "Set a deployment's pods. Refused while an autoscaler owns them.", Area.inference),
     removes(
         "model_deployment_delete",
-        "Delete a deployment. First call with dry_run=true: its plan carries the approval to pass.",
+        "Delete a deployment.",
         Area.inference,
     ),
     reads("model_pool_list", "List pools of warm workers: whom each works for, bindings, what is amiss.", Area.inference),
@@ -49,7 +47,7 @@ TOOLS = (
     begins("model_pool_scale", "Set a pool's workers; only free ones go.", Area.inference),
     removes(
         "model_pool_delete",
-        "Delete a pool nobody is bound to. First call with dry_run=true: its plan carries the approval to pass.",
+        "Delete a pool nobody is bound to.",
         Area.inference,
     ),
     changes(
@@ -62,7 +60,7 @@ TOOLS = (
     begins("model_binding_create", "Make the Service of a business, with free workers of a pool.", Area.inference),
     removes(
         "model_binding_delete",
-        "Take a business off a pool. First call with dry_run=true: its plan carries the approval to pass.",
+        "Take a business off a pool.",
         Area.inference,
     ),
     reads("sglang_router_list", "List routers: workers each knows, misses, still has.", Area.inference),
@@ -70,7 +68,7 @@ TOOLS = (
     begins("sglang_router_create", "Make the SGLang router of one deployment or business. Look at dry_run=true first.", Area.inference),
     removes(
         "sglang_router_delete",
-        "Delete a router; its workers stay. First call with dry_run=true: its plan carries the approval to pass.",
+        "Delete a router; its workers stay.",
         Area.inference,
     ),
     reads("autoscaler_list", "List autoscalers of anybody: target, bounds, query, why one does not work.", Area.inference),
@@ -80,7 +78,7 @@ TOOLS = (
     ),
     removes(
         "autoscaler_delete",
-        "Stop scaling by load; pods stay. First call with dry_run=true: its plan carries the approval to pass.",
+        "Stop scaling by load; pods stay.",
         Area.inference,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instantstart.faces.mcp.tool import Area, begins, ends, reads, removes
+from instantstart.faces.mcp.tool import PLANNED_WHERE, Area, begins, costs, ends, reads, removes
 
 TOOLS = (
     reads("volume_list", "List volume claims: what each shows, whether bound, pods that use it.", Area.storage),
@@ -15,14 +15,19 @@ TOOLS = (
     reads("download_list", "List downloads from the hub with progress.", Area.storage),
     reads("model_list", "List models and datasets that lie in mounted buckets.", Area.storage),
     begins("s3_volume_add", "Mount an S3 bucket, or a folder of it, as a volume claim.", Area.storage),
-    begins("fsx_volume_add", "Mount an FSx for Lustre file system: file_system_id, or size_gib for a new one (billed).", Area.storage),
+    costs(
+        "fsx_volume_add",
+        "Mount an FSx for Lustre file system: file_system_id, or size_gib for a new one.",
+        Area.storage,
+        told=PLANNED_WHERE,
+    ),
     begins(
         "model_download", "Download a model or dataset of the hub into a volume, verified; asked again, only what is missing.", Area.storage
     ),
     ends("download_cancel", "End a download; complete files stay.", Area.storage),
     removes(
         "volume_remove",
-        "Remove a volume claim; its data stays. First call with dry_run=true: its plan carries the approval to pass.",
+        "Remove a volume claim; its data stays.",
         Area.storage,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instantstart.faces.mcp.tool import Area, Shape, begins, ends, reads, removes
+from instantstart.faces.mcp.tool import PLANNED_WHERE, Area, Shape, begins, costs, ends, reads, removes
 
 TOOLS = (
     reads("training_job_list", "List training jobs with status and why those that wait do.", Area.training),
@@ -17,9 +17,7 @@ TOOLS = (
         Area.training,
     ),
     begins("training_job_resubmit", "Submit a job once more, under the next free name unless said otherwise.", Area.training),
-    ends(
-        "training_job_delete", "End a training job. Call with dry_run=true first: where its plan has an approval, pass that.", Area.training
-    ),
+    ends("training_job_delete", f"End a training job. {PLANNED_WHERE}", Area.training),
     reads("mlflow_list", "List MLflow tracking servers and apps, and whether training pods reach them, link by link.", Area.training),
     reads("training_experiments", "List experiments that MLflow recorded.", Area.training, Shape.recorded),
     reads(
@@ -31,7 +29,7 @@ TOOLS = (
     reads("training_run_get", "Show one recorded training run.", Area.training, Shape.recorded),
     reads("training_runs_compare", "Compare recorded runs: what differs first.", Area.training, Shape.recorded),
     reads("training_run_metrics", "Show metrics of recorded runs over their steps.", Area.training, Shape.recorded),
-    begins(
+    costs(
         "mlflow_server_create",
         "Create an MLflow tracking server (up to 25 minutes, paid by the hour) that training pods may log to.",
         Area.training,
@@ -45,7 +43,7 @@ TOOLS = (
     ),
     removes(
         "mlflow_delete",
-        "Delete a tracking server or app with all it recorded. First dry_run=true: its plan carries the approval to pass.",
+        "Delete a tracking server or app with all it recorded.",
         Area.training,
     ),
 )
