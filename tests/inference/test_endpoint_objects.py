@@ -14,8 +14,9 @@ from jsonschema import Draft202012Validator
 from tests.inference import wishes
 
 from instantstart.base import trees
-from instantstart.capabilities.inference.endpoints import judging, objects, rules
-from instantstart.capabilities.inference.endpoints.judging import Seen
+from instantstart.capabilities.inference.endpoints import objects, rules
+from instantstart.ensure.inference import endpoint_judging as judging
+from instantstart.ensure.inference.endpoint_judging import Seen
 from instantstart.ensure.inference.endpoints import CONFIG, JUMPSTART
 
 Settings = dict[str, Any]

@@ -11,7 +11,7 @@ from instantstart.ensure.capacity import nodes
 from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis.reading import Reader
 from instantstart.ensure.diagnosis.work_causes import WorkFacts
-from instantstart.ensure.inference import endpoints, serving, serving_trouble, workload_rollouts
+from instantstart.ensure.inference import endpoint_judging, endpoints, serving, serving_trouble, workload_rollouts
 from instantstart.ensure.running import events, job_pods, pending, pending_reads
 from instantstart.ensure.running.pending import Known
 from instantstart.ensure.running.pending_words import short
@@ -82,8 +82,13 @@ def endpoint(room: Any, where: Site, namespace: str, name: str, reader: Reader) 
     around = _around(_Looking(room, where, kube, reader), [live, *([deployed] if deployed else [])], pods)
     state = str(trees.get(live, "status.state") or "not looked at by its operator yet")
     links = reader.read("load balancer and registration", lambda: _endpoint_links(kube, live)) or []
-    well = state == endpoints.COMPLETE and not around["pods"] and endpoints.rolled_back(live) is None
-    return WorkFacts(kind="endpoint", name=name, state=state, why=why, well=well, operator=endpoints.trouble(live), links=links, **around)
+    other = endpoint_judging.other_than_asked(endpoint_judging.Seen(live, deployed))
+    well = state == endpoints.COMPLETE and not around["pods"] and other is None and endpoints.observed(live)
+    away = None if well else reader.read("operator of the endpoints", lambda: endpoints.operator_away(kube))
+    return WorkFacts(
+        kind="endpoint", name=name, state=state, why=why, well=well, operator=endpoints.trouble(live), links=links, taken_back=other,
+        operator_away=away, unseen=not endpoints.observed(live), **around,
+    )  # fmt: skip
 
 
 def _found(kube: KubeCluster, kind: str, namespace: str, name: str, code: str, reader: Reader) -> Resource | None:

@@ -44,6 +44,9 @@ _ANEW: Mapping[Kind, DiagnosisStep] = {
     "endpoint": renew("Delete it and make it anew.", "inference_endpoint_delete"),
     "deployment": renew("Delete it and make it anew.", "model_deployment_delete"),
 }
+
+#: what keeps a container from beginning: there is no log to be read
+_WITHOUT_LOG = ("image.", "claim.", "volume.")
 #: what is a matter of nodes, not of the work
 _OF_NODES = ("nodes.", "resource.", "capacity.", "queue.")
 
@@ -66,6 +69,12 @@ class WorkFacts:
     warnings: Sequence[tuple[str, str, str]] = ()
     #: what its operator says is wrong, in its own words
     operator: str | None = None
+    #: that its operator does not run, and why
+    operator_away: str | None = None
+    #: whether its operator has not looked at it as it is asked for now
+    unseen: bool = False
+    #: that it serves other settings than it shows, and which: some of it in others' words
+    taken_back: str | None = None
     #: whether it serves or runs as it should: then only what is certainly wrong is told
     well: bool = False
     #: (what, text) of links around it that do not hold: load balancer, registration
@@ -81,7 +90,7 @@ def standing(facts: WorkFacts) -> str:
 def causes(facts: WorkFacts) -> list[DiagnosisCause]:
     """Every cause that the facts speak for: faults of nodes, what the log says, the pods' own reasons, the operator's words."""
     told = list(_reasons(facts))
-    found = [*_nodes(facts), *_sharper(facts), *told, *_operator(facts, told), *_links(facts)]
+    found = [*_nodes(facts), *_sharper(facts), *told, *_of_operator(facts), *_operator(facts, told), *_links(facts)]
     if any(c.confidence != "possible" and not _VAGUE.fullmatch(c.code) for c in found):
         found = [c if not _VAGUE.fullmatch(c.code) else replace(c, confidence="possible") for c in found]
     return found
@@ -130,6 +139,9 @@ def _steps(facts: WorkFacts, why: Why) -> tuple[DiagnosisStep, ...]:
         see = look("See which nodes are free, and what waits.", "fleet_get")
         return (*first, see, renew("Scale or add a group that fits.", "instance_group_scale"))
     read = look("Read its log from the end.", "logs_read")
+    if why.code.startswith(_WITHOUT_LOG):
+        return (*first, _AGAIN[facts.kind], _ANEW[facts.kind])
+    first = [step for step in first if step.text != read.text]
     return (*first, read, _AGAIN[facts.kind], _ANEW[facts.kind])
 
 
@@ -166,6 +178,31 @@ def _nodes(facts: WorkFacts) -> Iterator[DiagnosisCause]:
     )
     text = f"{counted(len(bad), 'node')} under its pods {plural(len(bad), 'has', 'have')} a fault: {', '.join(sorted(bad))}."
     yield DiagnosisCause("node.hardware_fault", text, "certain" if hit else "likely", evidence, steps)
+
+
+def _of_operator(facts: WorkFacts) -> Iterator[DiagnosisCause]:
+    """An operator that is not there, or has not looked; and one that went back to what ran before."""
+    name = f"{facts.kind} {facts.name}"
+    if facts.operator_away:
+        evidence = (seen("kubernetes", "the inference operator", facts.operator_away),)
+        steps: tuple[DiagnosisStep, ...] = (
+            look("See how the operator stands.", "feature_list"),
+            restart("Switch it on, or bring its pods back.", "feature_update"),
+        )
+        text = f"Nobody looks at the {name}. {facts.operator_away}"
+        yield DiagnosisCause("operator.not_running", text, "certain" if facts.unseen else "likely", evidence, steps)
+    elif facts.unseen:
+        evidence = (seen("kubernetes", name, "Its operator runs, and has not looked at its newest settings."),)
+        steps = (look("Look again a little later; then read the operator's log.", "inference_endpoint_get"),)
+        yield DiagnosisCause("operator.not_looked", "Its operator has not looked at it yet.", "possible", evidence, steps)
+    if facts.taken_back:
+        evidence = (seen("kubernetes", name, "What is asked, and what runs.", None, facts.taken_back),)
+        steps = (
+            look("Compare what is asked with what is served.", "inference_endpoint_get"), look("Read the server's log.", "logs_read"),
+            restart("Ask again with what was wrong put right, or for what is served (as_serving).", _AGAIN[facts.kind].tool),
+        )  # fmt: skip
+        text = "It was rolled back, and serves other settings than it shows."
+        yield DiagnosisCause("endpoint.rolled_back", text, "certain", evidence, steps)
 
 
 def _operator(facts: WorkFacts, told: Sequence[DiagnosisCause]) -> Iterator[DiagnosisCause]:

@@ -144,3 +144,12 @@ def _is_bad(condition: Mapping[str, Any]) -> bool:
 def observed(endpoint: Mapping[str, Any]) -> bool:
     """Whether the operator has looked at the newest generation."""
     return int(trees.get(endpoint, "status.observedGeneration") or 0) >= int(endpoint["metadata"].get("generation", 1))
+
+
+def operator_away(kube: KubeCluster) -> str | None:
+    """Why nobody looks at the endpoints: the operator is not installed, or none of its pods is ready. None while one is."""
+    found = kube.list("Deployment", INFERENCE_NAMESPACE)
+    manager = next((d for d in found if "controller-manager" in d["metadata"]["name"]), None)
+    if manager is None:
+        return "The inference operator is not installed: switch the feature inference_operator on."
+    return None if trees.get(manager, "status.readyReplicas") else "No pod of the inference operator is ready."

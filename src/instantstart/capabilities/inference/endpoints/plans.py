@@ -8,11 +8,12 @@ from typing import Any
 
 from instantstart.base import problems, trees
 from instantstart.base.trees import Tree
-from instantstart.capabilities.inference.endpoints import judging, objects, parts, restoring, rules, scene, specs
+from instantstart.capabilities.inference.endpoints import objects, parts, restoring, rules, scene, specs
 from instantstart.capabilities.inference.endpoints.scene import Scene
 from instantstart.capabilities.planning import Plan
 from instantstart.capabilities.room import Room
 from instantstart.ensure.findings import Finding
+from instantstart.ensure.inference import endpoint_judging as judging
 from instantstart.ensure.inference import endpoints
 from instantstart.ensure.sites import Site
 

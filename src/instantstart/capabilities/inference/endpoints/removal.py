@@ -9,7 +9,6 @@ from instantstart.base.outcome import Done, Outcome, Wait, pace
 from instantstart.capabilities.inference.endpoints import specs
 from instantstart.capabilities.room import Room
 from instantstart.ensure.inference import endpoints
-from instantstart.ensure.managed.components import INFERENCE_NAMESPACE
 from instantstart.ensure.running import events
 from instantstart.ensure.sites import site
 from instantstart.kube.client import KubeCluster
@@ -53,7 +52,7 @@ def _held(kube: KubeCluster, run: Run, live: dict[str, Any]) -> Outcome:
             hint="Mend what the operator names (often its role), then retry.",
             evidence={"finalizers": live["metadata"].get("finalizers") or [], "untrusted_message": said},
         )
-    if not _operator_runs(kube):
+    if endpoints.operator_away(kube):
         raise problems.Blocked(
             "inference_endpoint.nobody_deletes",
             f"{spec.namespace}/{spec.name} is held by {held}, which only the inference operator lets go, and no pod of it is ready.",
@@ -78,8 +77,3 @@ def _left(kube: KubeCluster, spec: specs.DeleteTarget) -> list[tuple[str, str]]:
             if any(o.get("uid") == spec.uid for o in owners):
                 found.append((each["kind"], each["metadata"]["name"]))
     return found
-
-
-def _operator_runs(kube: KubeCluster) -> bool:
-    found = kube.list("Deployment", INFERENCE_NAMESPACE)
-    return any(trees.get(d, "status.readyReplicas") for d in found if "controller-manager" in d["metadata"]["name"])

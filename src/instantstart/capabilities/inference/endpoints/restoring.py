@@ -10,11 +10,12 @@ from typing import Any
 
 from instantstart.base import trees
 from instantstart.base.trees import Tree
-from instantstart.capabilities.inference.endpoints import judging, objects, parts, rules
-from instantstart.capabilities.inference.endpoints.judging import Seen
+from instantstart.capabilities.inference.endpoints import objects, parts, rules
 from instantstart.capabilities.inference.endpoints.scene import Scene
 from instantstart.capabilities.room import Room
+from instantstart.ensure.inference import endpoint_judging as judging
 from instantstart.ensure.inference import endpoints
+from instantstart.ensure.inference.endpoint_judging import Seen
 from instantstart.operations.record import OperationStatus
 from instantstart.store.records import OperationFilter
 

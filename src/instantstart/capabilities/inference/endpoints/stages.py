@@ -7,13 +7,13 @@ from typing import Any
 
 from instantstart.base import problems, trees
 from instantstart.base.outcome import Done, Outcome, Progress, Wait, pace
-from instantstart.capabilities.inference.endpoints import judging, objects, parts, rules
-from instantstart.capabilities.inference.endpoints.judging import Seen
+from instantstart.capabilities.inference.endpoints import objects, parts, rules
 from instantstart.capabilities.room import Room
+from instantstart.ensure.inference import endpoint_judging as judging
 from instantstart.ensure.inference import endpoints, first_answers, serving, serving_trouble
+from instantstart.ensure.inference.endpoint_judging import Seen
 from instantstart.ensure.inference.first_answers import NoAnswer
 from instantstart.ensure.installs import pods, workloads
-from instantstart.ensure.managed.components import INFERENCE_NAMESPACE
 from instantstart.ensure.running import events
 from instantstart.ensure.sites import Site, site
 from instantstart.kube import shapes
@@ -73,7 +73,7 @@ def deploy(room: Room, run: Run) -> Outcome:
     asked, said = _asked(spec), endpoints.trouble(live)
     _check_kept(run, name, seen, asked)
     if not seen.observed:
-        return Wait(3, "The operator has not looked at it yet." + _operator(kube))
+        return Wait(3, f"The operator has not looked at it yet. {endpoints.operator_away(kube) or ''}".rstrip())
     why = _why(room, where, seen)
     if seen.state == endpoints.FAILED:
         raise judging.failed(name, said, why)
@@ -138,14 +138,6 @@ def _pods(kube: KubeCluster, deployed: Mapping[str, Any]) -> Resources:
     selector = trees.get(deployed, "spec.selector.matchLabels") or {}
     labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
     return kube.list("Pod", deployed["metadata"]["namespace"], labels=labels) if selector else []
-
-
-def _operator(kube: KubeCluster) -> str:
-    found = kube.list("Deployment", INFERENCE_NAMESPACE)
-    manager = next((d for d in found if "controller-manager" in d["metadata"]["name"]), None)
-    if manager is None:
-        return " It is not installed: switch the feature inference_operator on."
-    return "" if trees.get(manager, "status.readyReplicas") else " No pod of the operator is ready."
 
 
 def balance(room: Room, run: Run) -> Outcome:

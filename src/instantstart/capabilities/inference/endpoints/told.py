@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from instantstart.base import trees
-from instantstart.capabilities.inference.endpoints import judging
 from instantstart.capabilities.room import Room
+from instantstart.ensure.inference import endpoint_judging as judging
 from instantstart.ensure.inference import endpoints, serving_trouble
 from instantstart.ensure.running import events
 from instantstart.ensure.running.pending_words import Why

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from instantstart.base import problems, trees
-from instantstart.capabilities.inference.endpoints import judging, objects, parts, told
-from instantstart.capabilities.inference.endpoints.judging import ServedOtherwise
+from instantstart.capabilities.inference.endpoints import objects, parts, told
 from instantstart.capabilities.inference.endpoints.told import EndpointLink
 from instantstart.capabilities.paging import page
 from instantstart.capabilities.room import Room
 from instantstart.ensure import sites
+from instantstart.ensure.inference import endpoint_judging as judging
 from instantstart.ensure.inference import endpoints, serving
+from instantstart.ensure.inference.endpoint_judging import ServedOtherwise
 from instantstart.ensure.running import events
 from instantstart.kube.client import Resource
 from instantstart.operations.record import ACTIVE
