@@ -115,6 +115,18 @@ def test_a_worker_counts_once_when_the_answer_to_its_counting_is_lost(warm: Stan
     assert [b.workers for b in pool(warm).bindings if b.business == "mail"] == [1]
 
 
+def test_a_worker_that_was_given_and_not_counted_is_counted_by_the_operation(warm: Stand) -> None:
+    free = pool(warm).free()[0]
+    warm.sandbox.fault("kubernetes:patch/services", code="Forbidden", message="no", status=403, count=None)
+    with pytest.raises(problems.Problem):
+        assign(warm, free.name, "mail")
+    warm.sandbox.clear()
+    assert [b.workers for b in pool(warm).bindings if b.business == "mail"] == [0]
+    assert run(warm, "model_binding.create", until="workers", business="mail", workers=1).stages["workers"].done
+    assert [b.workers for b in pool(warm).bindings if b.business == "mail"] == [1]
+    assert bound(warm)[free.name] == "mail"
+
+
 def test_a_worker_moves_only_from_where_it_is_believed_to_be(warm: Stand) -> None:
     free = pool(warm).free()[0].name
     assign(warm, free, "chat")

@@ -159,7 +159,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("node.reboot", after=_GROUPED, asks=_nodes()),
     Scenario("node.replace", after=_GROUPED, asks=_nodes()),
     Scenario("node.check", after=_GROUPED, asks=_nodes(checks=("InstanceStress",))),
-    Scenario("software.update", asks={"instance_groups": ("workers",)}),
+    Scenario("software.update", asks={"instance_groups": ("workers",), "release_version": "1.1.0"}),
     Scenario("node.move", after=_GROUPED, asks=_nodes(target_group="workers")),
     Scenario("node.delete", after=_GROUPED, asks=_nodes()),
     Scenario("karpenter.enable"),

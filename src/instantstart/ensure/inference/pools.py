@@ -304,8 +304,8 @@ def settle(kube: KubeCluster, namespace: str, name: str, seen: Seen) -> list[str
 def _settle_binding(kube: KubeCluster, pool: Pool, each: Binding, seen: Seen) -> list[str]:
     have = len(pool.bound(each.business))
     if have > each.workers and _again(seen, f"{each.namespace}/{each.service}", (each.version, have)):
-        return [f"{each.business} has {have} workers, and that is now its number"] if _claim(kube, each, have) else []
-    if have >= each.workers or not pool.free() or _claim(kube, each, each.workers) is None:
+        return [f"{each.business} has {have} workers, and that is now its number"] if claim(kube, each, have) else []
+    if have >= each.workers or not pool.free() or claim(kube, each, each.workers) is None:
         return []
     given = []
     for free in pool.free()[: each.workers - have]:
@@ -337,7 +337,7 @@ def _again(seen: Seen, key: str, now: tuple[str, int]) -> bool:
     return False
 
 
-def _claim(kube: KubeCluster, each: Binding, wanted: int) -> Binding | None:
+def claim(kube: KubeCluster, each: Binding, wanted: int) -> Binding | None:
     """The binding, when nobody changed it since it was read; the write also moves its version on, so that nobody else has it."""
     mark = {"resourceVersion": each.version, "annotations": {WORKERS: str(wanted), "instantstart.dev/settled-from": each.version}}
     try:
@@ -346,6 +346,12 @@ def _claim(kube: KubeCluster, each: Binding, wanted: int) -> Binding | None:
         if problem.code != "kubernetes.object_changed":
             raise
         return None
+
+
+def uncounted(pool: Pool, business: str) -> tuple[Binding, int] | None:
+    """A binding that counts fewer workers than it has, and how many it has."""
+    have = len(pool.bound(business))
+    return next(((each, have) for each in pool.bindings if each.business == business and each.workers < have), None)
 
 
 def victims(pool: Pool, surplus: int) -> list[Worker]:

@@ -15,6 +15,8 @@ from instantstart.kube.client import Door, KubeCluster
 from instantstart.operations.declare import Run
 
 _TYPICAL_SECONDS = 300.0
+#: longer than anybody takes between giving a worker and counting it
+_COUNTED_SECONDS = 5.0
 
 
 def check(room: Room, run: Run) -> Outcome:
@@ -176,8 +178,19 @@ def give(room: Room, run: Run) -> Outcome:
         except problems.Conflict:
             continue  # somebody was faster
     if have >= spec.workers:
-        return Done({"workers": have}, already=spec.workers == 0)
+        return _counted(kube, run) or Done({"workers": have}, already=spec.workers == 0)
     return Wait(5, f"{have} of {spec.workers} workers: no other is free and ready", Progress(have, spec.workers, "workers"))
+
+
+def _counted(kube: KubeCluster, run: Run) -> Wait | None:
+    """A worker that was given while its counting failed, or was cut off, is not counted: when nobody else does it, it is done here."""
+    spec = run.spec
+    short = pools.uncounted(pools.get(kube, spec.namespace, spec.name), spec.business)
+    if short is None:
+        return None
+    if run.waited_seconds >= _COUNTED_SECONDS:
+        pools.claim(kube, *short)
+    return Wait(_COUNTED_SECONDS, "Its workers are being counted")
 
 
 def await_binding(room: Room, run: Run) -> Outcome:
