@@ -13,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import random
 import select
 import signal
 import subprocess
@@ -151,6 +152,7 @@ def _serve(program: str) -> None:
     for name in PROGRAMS[program]:
         importlib.import_module(name)
     gc.collect()
+    _give_each_fork_chances_of_its_own()
     gc.freeze()
     children: dict[int, int | None] = {}
     for line in sys.stdin:
@@ -163,6 +165,17 @@ def _serve(program: str) -> None:
         sys.stdout.flush()
     for pid in [pid for pid in children if _status(pid, children) is None]:
         os.kill(pid, signal.SIGKILL)
+
+
+def _give_each_fork_chances_of_its_own() -> None:
+    """Generators that stand already would draw the same in every fork: moto's would give new things the ids of those of a fork before."""
+    chances = [each for each in gc.get_objects() if isinstance(each, random.Random)]
+
+    def draw_anew() -> None:
+        for each in chances:
+            each.seed()
+
+    os.register_at_fork(after_in_child=draw_anew)
 
 
 def _status(pid: int, children: dict[int, int | None]) -> int | None:

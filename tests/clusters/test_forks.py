@@ -36,6 +36,17 @@ def test_a_signal_ends_it_and_is_told(tmp_path: Path) -> None:
     assert again.wait(timeout=60) == 0
 
 
+def test_two_forks_draw_different_ids(tmp_path: Path) -> None:
+    """What stands when a world is laid out again must not be replaced by something new of the same id."""
+    made = []
+    for name in ("one", "two"):
+        sandbox = worlds.SandboxProcess(tmp_path / name)
+        sandbox.start()
+        made.append(sandbox.client("ec2").create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"])
+        sandbox.stop()
+    assert made[0] != made[1]
+
+
 def test_the_control_plane_is_killed_and_comes_back_with_its_data(tmp_path: Path) -> None:
     sandbox = worlds.SandboxProcess(tmp_path / "sandbox")
     sandbox.start()

@@ -187,6 +187,8 @@ class Gateway:
         body: bytes = stream.read(int(length)) if length else stream.read()
         if len(body) > limit:
             raise AwsError("EntityTooLarge", f"The sandbox takes bodies of up to {limit} bytes.")
+        if length and len(body) < int(length):
+            raise ReplyLost  # the caller was gone before it had said all
         return body
 
     def _weather(self, visit: _Visit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import urllib.error
 import urllib.request
 from typing import Any
@@ -64,6 +65,20 @@ def test_a_body_in_chunks(sandbox: Any, s3: Any) -> None:
     )
     assert connection.getresponse().status == 200
     assert s3.get_object(Bucket="one-bucket", Key="chunks")["Body"].read() == b"one two"
+
+
+def test_a_caller_that_dies_while_it_speaks_has_asked_nothing(sandbox: Any, s3: Any) -> None:
+    put = urlsplit(s3.generate_presigned_url("put_object", Params={"Bucket": "one-bucket", "Key": "half"}))
+    connection = http.client.HTTPConnection(put.netloc, timeout=10)
+    connection.putrequest("PUT", f"{put.path}?{put.query}")
+    connection.putheader("Content-Length", "9")
+    connection.endheaders(b"half")
+    assert connection.sock is not None
+    connection.sock.shutdown(socket.SHUT_WR)
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+        connection.getresponse()
+    assert [each["error"] for each in sandbox.admin("journal")][-1] == "NeverCame"
+    assert "Contents" not in s3.list_objects_v2(Bucket="one-bucket")
 
 
 def test_a_body_that_is_too_large_is_refused(sandbox: Any, s3: Any) -> None:
