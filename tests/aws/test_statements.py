@@ -20,7 +20,7 @@ from tests.clusters.worlds import REGION, SandboxProcess
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
 from instantstart.capabilities.clusters import specs, workflows
-from instantstart.ensure.capacity import offers
+from instantstart.ensure.capacity import lifecycle_logs, offers
 from instantstart.ensure.iam import identity, permissions
 from instantstart.ensure.storage import buckets, filesystems
 
@@ -28,6 +28,7 @@ DEMO = names.Names("demo", REGION, "123456789012")
 SIDS = [s["Sid"] for document in templates().values() for s in document["Statement"]]
 ENTRY = {"clusterName": DEMO.eks_cluster, "principalArn": "arn:aws:iam::123456789012:role/control-plane"}
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+CLUSTER = {"ClusterName": DEMO.hyperpod_cluster, "ClusterArn": f"arn:aws:sagemaker:{REGION}:123456789012:cluster/abcdefghijkl"}
 
 LUSTRE = filesystems.Wanted("a/b", 1200, 125, "subnet-0123456789abcdef0", ())
 OFFERING = {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 1, "DurationHours": 24, "TargetResources": ["hyperpod-cluster"]}
@@ -38,12 +39,15 @@ READS: dict[str, Callable[[Aws], Any]] = {
     "OurProviders": lambda aws: identity.ensure_oidc_provider(aws, f"https://oidc.eks.{REGION}.amazonaws.com/id/0", DEMO.tags()),
     "GivenBuckets": lambda aws: buckets.find_region(aws, "training-data"),
     "OurBuckets": lambda aws: buckets.tags_of(aws, DEMO.data_bucket),
+    "ScriptLogs": lambda aws: lifecycle_logs.read(aws, CLUSTER, "workers", "i-0123456789abcdef0"),
     "Look": offers.list_zones,
     "Offerings": lambda aws: aws.read("sagemaker", "search_training_plan_offerings", **OFFERING),
     "ScaleAndMend": lambda aws: aws.write("sagemaker", "update_cluster", ClusterName=DEMO.hyperpod_cluster, NodeRecovery="None"),
     "BuyTrainingPlans": lambda aws: aws.write("sagemaker", "create_training_plan", TrainingPlanName="x", TrainingPlanOfferingId="x"),
     "MakeFileSystems": lambda aws: filesystems.ensure(aws, LUSTRE, DEMO.tags(), "t" * 63),
-    "RemoveFileSystems": lambda aws: aws.write("fsx", "delete_file_system", FileSystemId="fs-0123456789abcdef0"),
+    "RemoveFileSystems": lambda aws: aws.write(
+        "fsx", "delete_file_system", FileSystemId="fs-0123456789abcdef0", ClientRequestToken="statements"
+    ),
     "MakeWorkspaces": lambda aws: aws.write("amp", "create_workspace", alias="x", tags=DEMO.tags()),
     "AccessPolicies": lambda aws: aws.write("eks", "associate_access_policy", **ENTRY, policyArn=ADMIN, accessScope={"type": "cluster"}),
 }
