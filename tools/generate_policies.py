@@ -39,6 +39,7 @@ _TLS = "arn:${Partition}:s3:::hyperpod-tls-*"
 _BUCKETS = tuple(f"{bucket}{what}" for bucket in (_SCRIPTS, _DATA, _TLS) for what in ("", "/*"))
 _CLUSTERS = ("arn:${Partition}:sagemaker:${Region}:${Account}:cluster/*",)
 _TRACKING = tuple(f"arn:${{Partition}}:sagemaker:${{Region}}:${{Account}}:{kind}/*" for kind in ("mlflow-tracking-server", "mlflow-app"))
+_SCRIPT_LOGS = "arn:${Partition}:logs:${Region}:${Account}:log-group:/aws/sagemaker/Clusters/*"
 _EKS = "arn:${Partition}:eks:${Region}:${Account}:"
 #: StringLike, because ${Region} may be * for all
 _HERE = {"StringLike": {"aws:RequestedRegion": "${Region}"}}
@@ -85,6 +86,7 @@ STATEMENTS = (
     ),
     Statement("read", "OurBuckets", ("s3:Get*", "s3:List*"), _BUCKETS, "compares what is in its buckets"),
     Statement("read", "Offerings", ("sagemaker:SearchTrainingPlanOfferings",), ("*",), "shows what reserved capacity could be bought"),
+    Statement("read", "ScriptLogs", ("logs:GetLogEvents",), (_SCRIPT_LOGS,), "diagnosis reads what a node's lifecycle script wrote"),
     Statement("read", "Look", ("*:Describe*", "*:List*", "*:Get*"), ("*",), "inventory, quotas, offers, progress, events"),
     Statement(
         "network",

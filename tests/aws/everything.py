@@ -28,6 +28,7 @@ from instantstart.capabilities.clusters.imports import workflows as import_workf
 from instantstart.capabilities.room import Room
 from instantstart.capabilities.vocabulary import Target
 from instantstart.ensure import sites
+from instantstart.ensure.capacity import hyperpod, instances, lifecycle_logs
 from instantstart.ensure.sites import Site
 
 TYPE = "ml.g5.8xlarge"
@@ -199,7 +200,15 @@ class Everything:
             views.observe_steps(self.room, self.site),
             plans.plan_dependencies(self.room, self.site),
             plans.plan_delete(self.room, self.site, True),
+            *self.script_logs(),
         )
+
+    def script_logs(self) -> list[Any]:
+        """What a diagnosis reads of nodes whose script failed: here it did not, and wrote nevertheless."""
+        where = self.site
+        cluster = hyperpod.find_cluster(where.aws, where.hyperpod_cluster)
+        assert cluster is not None
+        return [lifecycle_logs.read(where.aws, cluster, i.group, i.key) for i in list(instances.read(where.aws, cluster))[:1]]
 
     def tell(self, *answers: Any) -> None:
         """Remember answers of ours."""

@@ -106,6 +106,7 @@ def test_a_stranger_is_refused() -> None:
         ("iam:PassRole", "arn:aws:iam::123456789012:role/admin"),
         ("iam:CreateRole", "arn:aws:iam::123456789012:role/admin"),
         ("s3:GetObject", "arn:aws:s3:::payroll/secrets"),
+        ("logs:GetLogEvents", "arn:aws:logs:us-west-2:123456789012:log-group:/aws/lambda/payroll"),
         ("s3:DeleteBucket", "arn:aws:s3:::payroll"),
         ("ec2:DeleteVpc", "arn:aws:ec2:us-west-2:123456789012:vpc/vpc-0123456789abcdef0"),
         ("sagemaker:DeleteCluster", "arn:aws:sagemaker:us-west-2:123456789012:cluster/abcdefghijkl"),

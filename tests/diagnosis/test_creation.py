@@ -56,6 +56,12 @@ def _diagnosis(door: Door, job: Job, **query: Any) -> dict[str, Any]:
     return door.get(f"/clusters/{job.tag}/diagnosis", **query)  # type: ignore[no-any-return]
 
 
+def _script(told: dict[str, Any]) -> str:
+    """What the script wrote, as the first cause quotes it."""
+    quoted = [e["untrusted_text"] for e in told["causes"][0]["evidence"] if e["source"] == "log"]
+    return "\n".join(quoted)
+
+
 def test_a_quota_that_stops_it_before_anything_is_made(room: Room, job: Job, door: Door, sandbox: SandboxProcess) -> None:
     sandbox.admin("quota", service_code="sagemaker", name=f"{TYPE} for cluster usage", value=0)
     refused = job.create()
@@ -111,10 +117,18 @@ def test_from_a_right_that_is_missing_over_a_broken_script_to_nothing(
         told = _diagnosis(door, job)
     assert first(told) == ("lifecycle.script_failed", "certain")
     assert any("/aws/sagemaker/Clusters" in e["reference"] for e in told["causes"][0]["evidence"])
+    assert "exited with status 1" in _script(told)
     instance = next(n for n in sandbox.client("sagemaker").list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"])
     sandbox.admin("scenario/lifecycle-failure", cluster=name, group="workers", on=False)
     node = door.get(f"/clusters/{job.tag}/nodes/{instance['InstanceId']}/diagnosis")
     assert first(node) == ("lifecycle.script_failed", "certain")
+    assert "exited with status 1" in _script(node)
+    sandbox.fault("logs:GetLogEvents", code="AccessDeniedException", message="User is not authorized", status=400, count=None)
+    blind = _diagnosis(door, job)
+    assert first(blind) == ("lifecycle.script_failed", "certain")
+    assert {u["code"] for u in blind["unread"]} == {"aws.denied"}
+    assert not _script(blind)
+    sandbox.clear()
 
     assert crank.turn(begun).status == "succeeded"
     well = _diagnosis(door, job)

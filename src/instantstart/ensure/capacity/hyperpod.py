@@ -14,6 +14,7 @@ from typing import Any
 
 from instantstart.aws.session import Aws
 from instantstart.base import names, problems
+from instantstart.ensure.capacity import lifecycle_logs
 from instantstart.ensure.iam import identity, principals
 
 _NOISE = "lost orchestration-ready status"
@@ -216,7 +217,7 @@ def create_failure(aws: Aws, cluster: dict[str, Any]) -> problems.Problem:
 
 def node_logs(aws: Aws, cluster: dict[str, Any]) -> str:
     """Where the lifecycle scripts write, and what is there: ``log group X: streams A, B`` (case 21)."""
-    group = f"/aws/sagemaker/Clusters/{cluster['ClusterName']}/{cluster['ClusterArn'].rpartition('/')[2]}"
+    group = lifecycle_logs.log_group(cluster)
     try:
         told = aws.read("logs", "describe_log_streams", logGroupName=group, orderBy="LastEventTime", descending=True, limit=5)
     except problems.NotFound:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from instantstart.ensure.capacity.lifecycle_logs import ScriptLog
 from instantstart.ensure.diagnosis.findings import (
     Confidence,
     DiagnosisCause,
@@ -17,6 +18,7 @@ from instantstart.ensure.diagnosis.findings import (
     look,
     renew,
     restart,
+    seen,
 )
 
 _RETRY = restart("When that is mended, let the operation go on at the stage where it stopped.", "operation_retry")
@@ -35,11 +37,21 @@ LIFECYCLE = Meaning(
     "lifecycle.script_failed",
     "The lifecycle script failed on new instances of {what}.",
     (
-        look("Read the log of the script: its log group is in the evidence, with one stream for each instance.", "hyperpod_events"),
+        look(
+            "Read the log of the script: the evidence has its end, or its log group with a stream for each instance.",
+            "hyperpod_events",
+        ),
         restart("Mend the script where it is stored: HyperPod runs it again on the next instance it takes.", "instance_group_update"),
         renew("Replace the nodes on which it failed, when it is mended.", "node_replace"),
     ),
 )
+
+
+def script(log: ScriptLog) -> DiagnosisEvidence:
+    """The end of what a lifecycle script wrote, as evidence."""
+    return seen("log", log.place, f"The end of what the lifecycle script wrote on {log.instance_id}.", log.at, log.text)
+
+
 CAPACITY = Meaning(
     "capacity.exhausted",
     "AWS has no capacity for {what} now.",

@@ -6,8 +6,11 @@ from typing import Any
 
 from instantstart.base import problems
 from instantstart.ensure import eks, stacks
-from instantstart.ensure.capacity import hyperpod, hyperpod_events, instances, nodes
-from instantstart.ensure.diagnosis.creation_causes import CreationFacts
+from instantstart.ensure.capacity import hyperpod, hyperpod_events, instances, lifecycle_logs, nodes
+from instantstart.ensure.capacity.hyperpod_events import Said
+from instantstart.ensure.capacity.instances import Instance
+from instantstart.ensure.capacity.lifecycle_logs import ScriptLog
+from instantstart.ensure.diagnosis.creation_causes import CreationFacts, failed_scripts
 from instantstart.ensure.diagnosis.journal import Journal
 from instantstart.ensure.diagnosis.reading import Reader
 from instantstart.ensure.running import pending
@@ -20,6 +23,8 @@ _HOPELESS = frozenset({"failing", "blocked"})
 #: that there are no nodes yet is not the fault of what waits for them
 _FOR_NODES = ("nodes.", "resource.", "capacity.")
 _MOST_BROKEN = 10
+#: logs of scripts that are read
+_MOST_SCRIPTS = 2
 
 
 def gather(room: Any, where: Site, operation: Journal | None, reader: Reader) -> CreationFacts:
@@ -37,6 +42,8 @@ def gather(room: Any, where: Site, operation: Journal | None, reader: Reader) ->
         events_part = reader.begin("HyperPod events", lambda: hyperpod_events.read(where.aws, cluster))
         listed_part = reader.begin("instances", lambda: list(instances.read(where.aws, cluster)))
         logs_part = reader.begin("log streams of the nodes", lambda: hyperpod.node_logs(where.aws, cluster))
+    events = (events_part.get() or []) if events_part else []
+    listed = (listed_part.get() or []) if listed_part else []
     inside = _inside(room, where, reader) if eks_told and eks_told.get("status") == "ACTIVE" else (None, [])
     return CreationFacts(
         operation=operation,
@@ -44,12 +51,23 @@ def gather(room: Any, where: Site, operation: Journal | None, reader: Reader) ->
         stack_failure=failure,
         eks=eks_told,
         hyperpod=cluster,
-        events=(events_part.get() or []) if events_part else (),
-        instances=(listed_part.get() or []) if listed_part else (),
+        events=events,
+        instances=listed,
         nodes=inside[0],
         node_logs=logs_part.get() if logs_part else None,
+        scripts=_scripts(where, cluster, (events, listed), reader) if cluster else (),
         broken=inside[1],
     )
+
+
+def _scripts(where: Site, cluster: dict[str, Any], told: tuple[list[Said], list[Instance]], reader: Reader) -> list[ScriptLog]:
+    """The ends of the logs of scripts that are said to have failed; nothing is read where none is."""
+    meant = failed_scripts(*told, most=_MOST_SCRIPTS)
+    parts = [
+        reader.begin(f"log of the lifecycle script on {one}", lambda g=group, i=one: lifecycle_logs.read(where.aws, cluster, g, i))  # type: ignore[misc]
+        for group, one in meant
+    ]
+    return [log for part in parts if (log := part.get()) is not None]
 
 
 def _inside(room: Any, where: Site, reader: Reader) -> tuple[list[nodes.NodeView] | None, list[tuple[str, Why]]]:

@@ -9,6 +9,7 @@ from typing import Any
 from instantstart.base.counting import counted, plural
 from instantstart.ensure.capacity.hyperpod_events import Said
 from instantstart.ensure.capacity.instances import Instance
+from instantstart.ensure.capacity.lifecycle_logs import ScriptLog
 from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis import causes_told, journal
 from instantstart.ensure.diagnosis.findings import (
@@ -47,6 +48,8 @@ class CreationFacts:
     nodes: Sequence[NodeView] | None = None
     #: where the lifecycle scripts write
     node_logs: str | None = None
+    #: the ends of what the scripts of some instances wrote, those that failed
+    scripts: Sequence[ScriptLog] = ()
     #: pods of what HyperPod needs that do not run
     broken: Sequence[tuple[str, Why]] = field(default=())
 
@@ -115,8 +118,9 @@ def _hyperpod(facts: CreationFacts) -> Iterator[DiagnosisCause]:
         return
     reason = str(cluster.get("FailureMessage") or "")
     evidence = [seen("aws", f"HyperPod cluster {cluster['ClusterName']}", f"It is {cluster['ClusterStatus']}.", None, reason or None)]
-    evidence += [seen("aws", facts.node_logs, "Where its nodes wrote.")] if facts.node_logs else []
     known = causes_told.meaning(reason)
+    evidence += _scripts(facts, None) if known is causes_told.LIFECYCLE else []
+    evidence += [seen("aws", facts.node_logs, "Where its nodes wrote.")] if facts.node_logs else []
     if known is not None:
         yield causes_told.cause(known, f"the cluster {cluster['ClusterName']}", "certain", evidence)
         return
@@ -148,7 +152,8 @@ def _late(facts: CreationFacts, group: Resource, mine: Sequence[Instance], said:
     count = f"{sum(i.status == 'Running' for i in mine)} of {group.get('TargetCount', 0)} nodes of {what} run"
     for evidence, text in texts:
         known = causes_told.meaning(text)
-        more = (seen("aws", facts.node_logs, "Where its nodes write."),) if facts.node_logs and known is causes_told.LIFECYCLE else ()
+        more = _scripts(facts, name) if known is causes_told.LIFECYCLE else []
+        more += [seen("aws", facts.node_logs, "Where its nodes write.")] if facts.node_logs and known is causes_told.LIFECYCLE else []
         if known is not None:
             yield causes_told.cause(known, what, "certain" if evidence == texts[0][0] else "likely", (evidence, *more))
     if not any(causes_told.meaning(text) for _, text in texts):
@@ -160,6 +165,19 @@ def _late(facts: CreationFacts, group: Resource, mine: Sequence[Instance], said:
             )
         elif not any(i.status in _COMING or i.status == "DeepHealthCheckInProgress" for i in mine):
             yield DiagnosisCause("hyperpod.nodes_missing", f"{count}; nothing was said of the rest.", "possible", (), step)
+
+
+def _scripts(facts: CreationFacts, group: str | None) -> list[DiagnosisEvidence]:
+    """What the scripts of a group (or of any) wrote at their end."""
+    return [causes_told.script(each) for each in facts.scripts if group in (None, each.instance_group)]
+
+
+def failed_scripts(events: Sequence[Said], instances: Sequence[Instance], most: int) -> list[tuple[str, str]]:
+    """Group and id of the instances of which it was said that their script failed, the newest first."""
+    told = [(e.group, e.instance_id, e.text) for e in events if e.is_trouble]
+    told += [(i.group, i.instance_id, i.message or "") for i in instances]
+    meant = ((group, one) for group, one, text in told if group and one and causes_told.meaning(text) is causes_told.LIFECYCLE)
+    return list(dict.fromkeys(meant))[:most]
 
 
 def _event(event: Said) -> DiagnosisEvidence:

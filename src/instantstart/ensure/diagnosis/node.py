@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from instantstart.base import problems
-from instantstart.ensure.capacity import accelerators, hyperpod, hyperpod_events, instances, nodes
+from instantstart.ensure.capacity import accelerators, hyperpod, hyperpod_events, instances, lifecycle_logs, nodes
 from instantstart.ensure.capacity.instances import Instance
 from instantstart.ensure.diagnosis.node_causes import NodeFacts
 from instantstart.ensure.diagnosis.reading import Reader
@@ -40,6 +40,10 @@ def gather(room: Any, where: Site, name: str, reader: Reader) -> NodeFacts:
     offer = reader.read("type of the instance", lambda: accelerators.from_ec2(where.aws, kind)) if kind else None
     troubled = instance is not None and (instance.status == "Failure" or (raw is None and kubernetes_read))
     logs = reader.read("log streams of the nodes", lambda: hyperpod.node_logs(where.aws, cluster)) if troubled and cluster else None
+    script = None
+    if troubled and cluster and instance and instance.instance_id:
+        group, one = instance.group, instance.instance_id
+        script = reader.read("log of its lifecycle script", lambda: lifecycle_logs.read(where.aws, cluster, group, one))
     siblings = (siblings_part.get() or []) if siblings_part else []
     return NodeFacts(
         name=name,
@@ -53,6 +57,7 @@ def gather(room: Any, where: Site, name: str, reader: Reader) -> NodeFacts:
         siblings=[n for n in siblings if node is not None and n.group == node.group and n.name != node.name],
         broken=_broken(pods_part.get() or []) if pods_part else (),
         node_logs=logs,
+        script=script,
     )
 
 

@@ -12,6 +12,7 @@ from instantstart.ensure.capacity import nodes
 from instantstart.ensure.capacity.accelerators import Offer
 from instantstart.ensure.capacity.hyperpod_events import Said
 from instantstart.ensure.capacity.instances import Instance
+from instantstart.ensure.capacity.lifecycle_logs import ScriptLog
 from instantstart.ensure.capacity.nodes import NodeView
 from instantstart.ensure.diagnosis import causes_told
 from instantstart.ensure.diagnosis.findings import (
@@ -51,6 +52,8 @@ class NodeFacts:
     siblings: Sequence[NodeView] = ()
     broken: Sequence[tuple[str, Why]] = ()
     node_logs: str | None = None
+    #: the end of what its lifecycle script wrote, where it is in trouble
+    script: ScriptLog | None = None
 
 
 def standing(facts: NodeFacts) -> str:
@@ -106,6 +109,10 @@ def _details(facts: NodeFacts) -> list[str]:
     return [json.dumps(each) for each in (told if isinstance(told, list) else [told])][:_MOST]
 
 
+def _script(facts: NodeFacts) -> list[DiagnosisEvidence]:
+    return [causes_told.script(facts.script)] if facts.script else []
+
+
 def _said(facts: NodeFacts) -> list[DiagnosisEvidence]:
     return [seen("aws", f"HyperPod event {e.event_id}", f"{e.level} about the node.", e.at, e.text) for e in facts.events if e.is_trouble][
         :_MOST
@@ -130,7 +137,11 @@ def _instance(facts: NodeFacts) -> Iterator[DiagnosisCause]:
     told = facts.instance
     if told is None or told.status == "Running":
         return
-    evidence = [seen("aws", f"instance {told.key}", f"It is {told.status}.", told.launched_at, told.message), *_said(facts)]
+    evidence = [
+        seen("aws", f"instance {told.key}", f"It is {told.status}.", told.launched_at, told.message),
+        *_script(facts),
+        *_said(facts),
+    ]
     evidence += [seen("aws", facts.node_logs, "Where it wrote.")] if facts.node_logs else []
     texts = [told.message or "", *(e.text for e in facts.events if e.is_trouble)]
     known = next((m for text in texts if (m := causes_told.meaning(text)) is not None), None)
@@ -147,6 +158,7 @@ def _instance(facts: NodeFacts) -> Iterator[DiagnosisCause]:
 def _absent(facts: NodeFacts) -> Iterator[DiagnosisCause]:
     if facts.node is None and facts.kubernetes_read and facts.instance is not None and facts.instance.status == "Running":
         evidence = [seen("aws", f"instance {facts.instance.key}", "It runs, and Kubernetes has no node of it.", facts.instance.launched_at)]
+        evidence += _script(facts)
         evidence += [seen("aws", facts.node_logs, "Where its lifecycle script wrote.")] if facts.node_logs else []
         steps = (
             look("Read its lifecycle log; see whether the node role has its access entry.", "hyperpod_events"),

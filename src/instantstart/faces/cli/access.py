@@ -133,9 +133,7 @@ def list_sessions(
 
 
 @sessions.command("revoke")
-def revoke_session(
-    session_id: Annotated[str, typer.Argument(help="Id of the session.")], yes: Yes = False, output: Output = TABLE
-) -> None:
+def revoke_session(session_id: Annotated[str, typer.Argument(help="Id of the session.")], yes: Yes = False, output: Output = TABLE) -> None:
     """End one session at once, with what it holds open; asks before."""
     confirm(f"Session {session_id} ends at once: its browser or command line must sign in again.", yes)
     with client() as http:
