@@ -19,6 +19,8 @@ from instantstart import store
 #: long enough for the slowest workflow on a loaded machine (real seconds)
 PATIENCE_SECONDS = 400.0
 _LOOK_SECONDS = 0.03
+#: a plan that AWS is too busy for is asked for again, as a person would
+BUSY, _PLAN_TRIES = 503, 10
 RESTING = ("succeeded", "failed", "cancelled", "blocked")
 #: standing blocked for this is the engine's own caution after so many kills; a person retries
 RESTARTED = "operation.restarted_too_often"
@@ -80,7 +82,10 @@ class House:
         """Status and document of the answer. A destructive wish is planned first, for its approval; what the plan refuses is the answer."""
         query = dict(wish.query)
         if query.pop("approval", None) is not None:
-            status, plan = self.plane.answer(wish.method, wish.path, wish.body, **query, dry_run=True)
+            for _ in range(_PLAN_TRIES):
+                status, plan = self.plane.answer(wish.method, wish.path, wish.body, **query, dry_run=True)
+                if status != BUSY:
+                    break
             if status >= 300:
                 return status, plan
             query |= {"approval": plan["approval"]} if plan.get("approval") else {}
