@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,11 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from instantstart.capabilities.doors import Operator
+from instantstart.capabilities.inference.calls import views as call_views
+from instantstart.capabilities.training.logs import views as log_views
+from instantstart.faces.api import model_streams
 from instantstart.faces.mcp.mount import Mount
+from instantstart.kube.proxying import Stream
 from instantstart.store.records import Entrance
 
 WAYS = ("revoke", "disable", "lower", "session")
@@ -131,12 +136,72 @@ def test_a_stream_of_words_ends_and_whoever_speaks_is_stopped(served: Any, way: 
     assert STOPPED.wait(30)
 
 
-def _listen(served: Any, token: str, heard: list[bytes], end: Callable[[], Any]) -> None:
+def _listen(served: Any, token: str, heard: list[bytes], end: Callable[[], Any], path: str = "/api/v1/talk", body: Any = None) -> None:
     """Hear words until they stop; the right ends at the third."""
     headers = {"Authorization": f"Bearer {token}"}
-    with httpx2.Client(base_url=served.url, headers=headers, timeout=60) as http, http.stream("POST", "/api/v1/talk") as answer:
+    with httpx2.Client(base_url=served.url, headers=headers, timeout=60) as http, http.stream("POST", path, json=body) as answer:
         assert answer.status_code == 200
         for part in answer.iter_bytes():
             heard.append(part)
             if len(heard) == 3:
                 end()
+
+
+# --- the product's own streams, in front of a world that goes on without an end
+
+
+class Writing:
+    """A reader of logs whose pods go on writing."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+
+    def take(self, _most_bytes: int) -> list[Any]:
+        """Nothing new: the bell does not ring again."""
+        return []
+
+    def close(self) -> None:
+        """Nobody reads any more."""
+        self.closed.set()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_logs_that_are_followed_end_with_the_reason(served: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Writing()
+    monkeypatch.setattr(log_views, "follow", lambda *_: reader)
+    token, end = _entered(served, way)
+    address = f"{served.url.replace('http', 'ws')}/api/v1/clusters/demo/logs/stream?job=a"
+    with connect(address, additional_headers={"Authorization": f"Bearer {token}"}) as socket:
+        end()
+        (told,) = json.loads(socket.recv(timeout=60))
+        assert (told["type"], told["problem"]["code"]) == ("problem", "identity.ended")
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(timeout=60)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4401
+    assert reader.closed.wait(30), "the pods' logs are not followed for nobody"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_that_answers_is_hung_up_on(served: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = threading.Event()
+
+    async def words() -> AsyncIterator[bytes]:
+        import anyio
+
+        while True:
+            yield b'data: {"choices": []}\n\n'
+            await anyio.sleep(0.05)
+
+    async def opened(stack: AsyncExitStack, _call: Any) -> tuple[str, Stream]:
+        stack.callback(left.set)
+        return "replica", Stream(200, "text/event-stream", words())
+
+    monkeypatch.setattr(model_streams, "_open", opened)
+    monkeypatch.setattr(call_views, "prepare", lambda *_: None)
+    token, end = _entered(served, way)
+    heard: list[bytes] = []
+    with pytest.raises(httpx2.RemoteProtocolError):
+        _listen(served, token, heard, end, "/api/v1/clusters/demo/served-models/default/qwen/calls/stream", {"prompt": "Hi"})
+    assert len(heard) >= 3
+    assert left.wait(30), "the connection to the model is closed: it does not work for nobody"
