@@ -22,6 +22,8 @@ from instantstart.base import names, problems
 from instantstart.capabilities.clusters import specs, workflows
 from instantstart.ensure.capacity import lifecycle_logs, offers
 from instantstart.ensure.iam import identity, permissions
+from instantstart.ensure.inference import metric_queries
+from instantstart.ensure.sites import Site
 from instantstart.ensure.storage import buckets, filesystems
 
 DEMO = names.Names("demo", REGION, "123456789012")
@@ -30,6 +32,9 @@ ENTRY = {"clusterName": DEMO.eks_cluster, "principalArn": "arn:aws:iam::12345678
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 CLUSTER = {"ClusterName": DEMO.hyperpod_cluster, "ClusterArn": f"arn:aws:sagemaker:{REGION}:123456789012:cluster/abcdefghijkl"}
 
+WORKSPACE = metric_queries.Source("amp", f"https://aps-workspaces.{REGION}.amazonaws.com/workspaces/ws-{'0' * 36}")
+#: a workspace is asked without one
+NO_KUBERNETES: Any = None
 LUSTRE = filesystems.Wanted("a/b", 1200, 125, "subnet-0123456789abcdef0", ())
 OFFERING = {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 1, "DurationHours": 24, "TargetResources": ["hyperpod-cluster"]}
 
@@ -48,7 +53,8 @@ READS: dict[str, Callable[[Aws], Any]] = {
     "RemoveFileSystems": lambda aws: aws.write(
         "fsx", "delete_file_system", FileSystemId="fs-0123456789abcdef0", ClientRequestToken="statements"
     ),
-    "MakeWorkspaces": lambda aws: aws.write("amp", "create_workspace", alias="x", tags=DEMO.tags()),
+    "MakeWorkspaces": lambda aws: aws.write("amp", "create_workspace", alias="x", clientToken="statements", tags=DEMO.tags()),
+    "QueryMetrics": lambda aws: metric_queries.ask(Site(aws, DEMO), NO_KUBERNETES, WORKSPACE, "up"),
     "AccessPolicies": lambda aws: aws.write("eks", "associate_access_policy", **ENTRY, policyArn=ADMIN, accessScope={"type": "cluster"}),
 }
 #: statements that no call of the sandbox asks for, and why they are there
