@@ -151,8 +151,10 @@ def test_a_region_with_barred_zones_gets_its_control_plane_elsewhere(crank: Cran
 
 def test_a_new_vpc_overlaps_no_other_and_no_peer(job: Any, sandbox: SandboxProcess) -> None:
     ec2 = sandbox.client("ec2")
-    for block in ("10.90.0.0/16", "10.91.128.0/17"):
-        ec2.create_vpc(CidrBlock=block)
+    first = cidr.choose_vpc([], job.tag)
+    second = cidr.choose_vpc([first], job.tag)
+    for block in (first, list(second.subnets())[1]):
+        ec2.create_vpc(CidrBlock=str(block))
     chosen = cidr.Network(job.create(until="network").learned["network"]["vpc"])
     assert not any(chosen.overlaps(cidr.Network(v["CidrBlock"])) for v in ec2.describe_vpcs()["Vpcs"])
 

@@ -16,14 +16,22 @@ private = st.tuples(st.integers(0, 255), st.integers(14, 28)).map(lambda t: Netw
 
 
 @settings(deadline=None)
-@given(st.lists(private, max_size=30))
-def test_a_chosen_vpc_never_overlaps(taken: list[Network]) -> None:
+@given(st.lists(private, max_size=30), st.text(max_size=8))
+def test_a_chosen_vpc_never_overlaps(taken: list[Network], tag: str) -> None:
     try:
-        chosen = cidr.choose_vpc(taken)
+        chosen = cidr.choose_vpc(taken, tag)
     except problems.Conflict:
         return
     assert cidr.overlaps(chosen, taken) is None
     assert chosen.prefixlen == 16
+
+
+def test_clusters_asked_for_at_once_choose_apart() -> None:
+    chosen = [cidr.choose_vpc([], f"team-{number}") for number in range(12)]
+    alike = len(chosen) - len(set(chosen))
+    assert alike <= 1, "by their tags, of which none knows the others"
+    assert chosen[0] == cidr.choose_vpc([], "team-0"), "a look again finds the same"
+    assert cidr.choose_vpc(chosen, "team-0") not in chosen
 
 
 def test_no_free_range_is_told() -> None:

@@ -73,7 +73,7 @@ def plan_network(room: Room, run: Run) -> Outcome:
     if spec.vpc_id:
         return Done({"vpc_id": spec.vpc_id, "subnet_ids": spec.subnet_ids})
     taken = network.taken_ranges(where.aws)
-    vpc = cidr.Network(spec.vpc_cidr) if spec.vpc_cidr else cidr.choose_vpc(taken)
+    vpc = cidr.Network(spec.vpc_cidr) if spec.vpc_cidr else cidr.choose_vpc(taken, where.tag)
     cut = cidr.layout(vpc)
     zones = [z for z in offers.list_zones(where.aws) if z.eks_control_plane]
     if len(zones) < 2:
