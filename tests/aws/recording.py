@@ -122,6 +122,8 @@ def _general(arn: str, derived: names.Names) -> str:
     text = re.sub(r"(:sagemaker:.*?:cluster/).*$", r"\1*", text)
     text = re.sub(r"(:sagemaker:.*?:training-plan/).*$", r"\1*", text)
     text = re.sub(r"(:fsx:.*?:file-system/).*$", r"\1*", text)
+    text = re.sub(r"(:aps:.*?:workspace/).*$", r"\1*", text)
+    text = re.sub(r"(:log-group:/aws/sagemaker/Clusters/).*$", r"\1*", text)
     text = re.sub(r"(:stack/[^/]+/).+$", r"\1*", text)
     text = re.sub(r"oidc-provider/oidc\.eks\.[^/]+/.*$", "oidc-provider/oidc.eks.${Region}.*", text)
     text = re.sub(r":::training-data-.*$", ":::${given_bucket}", text)
