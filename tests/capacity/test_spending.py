@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from starlette.testclient import TestClient
 from tests.capacity.doors import turn
 from tests.clusters.conftest import TYPE, ZONE, Job
 from tests.clusters.test_door import Door
+from tests.clusters.worlds import SandboxProcess
 
 from instantstart import main
 from instantstart.base.settings import AgentSpending
@@ -43,8 +45,16 @@ def agent(door: Any, shared_room: Room) -> Door:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def driver(standing: Job) -> None:
-    """A file system is mounted by its driver."""
+def driver(standing: Job, shared_sandbox: SandboxProcess) -> Iterator[None]:
+    """A file system is mounted by its driver; clients that are made from here on ask this sandbox, not that of a module before."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in shared_sandbox.environment().items():
+            patch.setenv(name, value)
+        _switch_on(standing)
+        yield
+
+
+def _switch_on(standing: Job) -> None:
     made = turn(standing.crank, "feature.enable", feature="fsx_csi", ask={"enabled": True})
     assert made.status == "succeeded", made.problem
 
