@@ -191,9 +191,9 @@ def test_node_recovery_with_a_plan_refused_before_it_is_agreed(place: Place) -> 
     async def body() -> None:
         async with place.client("node-recovery", user=user) as client:
             agent = Follower("node-recovery", client)
-            node = next(
-                each for each in (await client.call_tool("node_list", SELECTED)).structured_content["items"] if each["group"] == "more"
-            )
+            listed = (await client.call_tool("node_list", SELECTED)).structured_content["items"]
+            node = next((each for each in listed if each["group"] == "more"), None)
+            assert node is not None, "the node is of the group that test_add_capacity_over_stdio makes"
             here = {**SELECTED, "nodes": [node["instance_id"]]}
             async with agent.step(1):
                 await agent.ask("node_health", **SELECTED)

@@ -30,7 +30,7 @@ _IN_THE_ANSWER_SINCE = "2026-07-28"
 _MOST_LINES = 12
 _PARTS = (("remove", "Removed"), ("change", "Changed"), ("make", "Made"), ("keep", "Kept"), ("warnings", "Take note"))
 #: what an agent whose client asks nobody is told with a plan that has an approval
-PLAN_FIRST = "Nothing was changed. Show this plan; after a yes, call again with the same arguments and this approval."
+PLAN_FIRST = "Nothing was changed. Show this plan; after a yes, call again with the same arguments and this approval, without dry_run."
 _LAST = "Your yes is for this plan, once. What your organisation keeps for an administrator waits for one all the same."
 
 

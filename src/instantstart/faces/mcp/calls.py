@@ -17,6 +17,8 @@ from instantstart.faces.mcp.tool import Tool
 
 MAX_WAIT_SECONDS = 50
 _LOOK_SECONDS = 5
+#: arguments that say how something is asked for, not what
+_NOT_OF_THE_SPEC = frozenset({"approval", "dry_run"})
 _ACTIVE = ["queued", "running", "waiting", "blocked", "awaiting_approval"]
 #: between looks at what waits for a person, which the route answers at once
 _PERSON_SECONDS = 2.0
@@ -24,8 +26,10 @@ _AT_REST = frozenset({"succeeded", "failed", "cancelled", "blocked"})
 
 
 async def call(tool: Tool, route: Route, rest: Rest, context: Any, params: Any) -> Json | InputRequiredResult:
-    """What the tool answers; its plan, where it takes an approval that was not given; or the question
-    that the client is to put before its user. Raises the Problem that the route tells."""
+    """What the tool answers; where it takes an approval that was not given: its plan, or the question for the client's user.
+
+    Raises the Problem that the route tells.
+    """
     arguments = dict(params.arguments or {})
     names.check(tool, route, arguments)
     if tool.name == "operation_wait":
@@ -64,7 +68,7 @@ async def _under_way(rest: Rest, tool: Tool, arguments: Json) -> Any:
     """The caller's own operation that the same call began under a tag of its making, while it has not ended: its answer was lost."""
     if tool.makes_up_tag_for is None or arguments.get("tag") or arguments.get("dry_run"):
         return None
-    given = {name: value for name, value in arguments.items() if value is not None and name != "approval"}
+    given = {name: value for name, value in arguments.items() if value is not None and name not in _NOT_OF_THE_SPEC}
     found = await rest.send("GET", f"{API}/operations", query={"mine": "true", "status": _ACTIVE, "workflow": tool.makes_up_tag_for})
     return next((each for each in found["items"] if all(each["spec"].get(name) == value for name, value in given.items())), None)
 

@@ -21,7 +21,8 @@ def group_name(cluster: Cluster) -> str:
 def write(world: World, cluster: Cluster, node: Node, failed: bool) -> None:
     """Write the lifecycle script's output of one instance. The log group is made when it is first needed, and never removed.
 
-    Straight into moto's backend: three calls for each of a thousand instances would hold the world's lock for seconds.
+    Straight into moto's backend: three calls for each of a thousand instances would hold the world's lock for seconds. And into the group
+    itself: the window of moments that clients may write into is none of HyperPod's.
     """
     place = Arn.parse(cluster["arn"])
     logs: Any = get_backend("logs")[place.account][place.region]
@@ -31,7 +32,7 @@ def write(world: World, cluster: Cluster, node: Node, failed: bool) -> None:
     if stream not in logs.groups[group].streams:
         logs.create_log_stream(group, stream)
     now = int(world.clock.now() * 1000)
-    logs.put_log_events(group, stream, [{"timestamp": now, "message": line} for line in _lines(cluster, node, failed)])
+    logs.groups[group].put_log_events(stream, [{"timestamp": now, "message": line} for line in _lines(cluster, node, failed)])
 
 
 def _lines(cluster: Cluster, node: Node, failed: bool) -> list[str]:
