@@ -18,7 +18,12 @@ def crowded(ready: Ready) -> Ready:
     return ready
 
 
-@pytest.mark.parametrize("width", [1280, pytest.param(900, marks=pytest.mark.slow)])
+#: pixels that a list at the common width leaves to spare: another machine's fonts and a longer word are some pixels wider
+SPARE = 40
+COMMON = 1280
+
+
+@pytest.mark.parametrize("width", [COMMON - SPARE, pytest.param(900, marks=pytest.mark.slow)])
 @pytest.mark.timeout(600)  # with the world made before it, on a busy machine
 def test_what_can_be_done_with_a_row_is_in_reach_on_every_page(crowded: Ready, page: Page, complaints: list[str], width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
@@ -33,7 +38,7 @@ def test_what_can_be_done_with_a_row_is_in_reach_on_every_page(crowded: Ready, p
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
     assert lost == []
     assert buttons > 10
-    if width >= 1280:
+    if width >= COMMON - SPARE:
         assert wide == []  # narrower, a list may scroll under its acts
 
 

@@ -64,7 +64,7 @@ export function Sessions() {
           { id: "client", header: "Client", minWidth: 150, cell: (each) => (each.current ? <StatusIndicator>{`${each.client} (this one)`}</StatusIndicator> : each.client) },
           { id: "via", header: "Signed in with", cell: (each) => VIA[each.via ?? ""] ?? "-" },
           { id: "address", header: "From", cell: (each) => each.address ?? "-" },
-          { id: "agent", header: "Program", minWidth: 220, cell: (each) => <Text>{each.agent || "-"}</Text> },
+          { id: "agent", header: "Program", minWidth: 150, cell: (each) => <Text>{each.agent || "-"}</Text> },
           { id: "seen", header: "Last seen", cell: (each) => <TimeAgo at={each.last_seen_at} /> },
           { id: "created", extra: true, header: "Began", cell: (each) => <TimeAgo at={each.created_at} /> },
           { id: "expires", header: "Ends", cell: (each) => moment(each.expires_at) },
